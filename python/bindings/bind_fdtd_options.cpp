@@ -36,7 +36,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
                   const std::string& precision, std::shared_ptr<grid::Ranks> ranks, bool averaging,
                   const std::optional<Grading>& grading, bool per_component, const std::optional<Sides>& sides,
                   int pole_values, std::size_t device_memory, int visit_steps, const std::string& polarisation,
-                  const std::array<bool, 3>& magnetic_walls) {
+                  const std::array<bool, 3>& magnetic_walls, const std::array<bool, 3>& periodic) {
   FdtdOptions options;
   options.extent = {shape[0], shape[1], shape[2]};
   options.dimensions = dimensions;
@@ -70,6 +70,7 @@ void make_options(FdtdOptions* self, int dimensions, const grid::Offsets& shape,
   options.per_component = per_component;
   options.pole_values = pole_values;
   options.magnetic_walls = magnetic_walls;
+  options.periodic = periodic;
   if (cut) options.decomposition = grid::Decomposition::blocks(options.extent, *cut);
   new (self) FdtdOptions(std::move(options));
 }
@@ -113,7 +114,8 @@ void bind_fdtd_options(nb::module_& module) {
            "cut"_a.none(), "redundant"_a, "push"_a, "mode"_a, "passes"_a, "pass_steps"_a, "wait_limit"_a, "cpml"_a,
            "precision"_a, "ranks"_a.none() = nb::none(), "averaging"_a = true, "grading"_a.none() = nb::none(),
            "per_component"_a = false, "sides"_a.none() = nb::none(), "pole_values"_a = 0, "device_memory"_a = 0,
-           "visit_steps"_a = 0, "polarisation"_a = "tm", "magnetic_walls"_a = std::array<bool, 3>{})
+           "visit_steps"_a = 0, "polarisation"_a = "tm", "magnetic_walls"_a = std::array<bool, 3>{},
+           "periodic"_a = std::array<bool, 3>{})
       .def("weigh", &weigh, "speeds"_a,
            "Cuts slabs along the last axis, with thickness in proportion to these numbers, one for each part.")
       .def(

@@ -228,7 +228,8 @@ using MediumEdges = std::tuple<Values<std::int64_t>, Values<std::uint16_t>>;
 
 [[nodiscard]] int pole_values_needed(int dimensions, const grid::Offsets& shape, bool averaging,
                                      const std::vector<grid::FdtdMedium>& media, const Values<std::uint16_t>& medium,
-                                     const std::array<MediumEdges, 3>& edges, const std::string& polarisation) {
+                                     const std::array<MediumEdges, 3>& edges, const std::string& polarisation,
+                                     const std::array<bool, 3>& periodic) {
   grid::FdtdMaterials materials;
   std::vector<double> unused;
   for (std::size_t along = 0; along < edges.size(); ++along) {
@@ -242,14 +243,15 @@ using MediumEdges = std::tuple<Values<std::int64_t>, Values<std::uint16_t>>;
   materials.medium = {medium.data(), medium.shape(0)};
   const grid::Polarisation its_polarisation = grid::parse_polarisation(polarisation);
   const GilRelease released;
-  return grid::pole_values_needed(materials, {shape[0], shape[1], shape[2]}, dimensions, averaging, its_polarisation);
+  return grid::pole_values_needed(materials, {shape[0], shape[1], shape[2]}, dimensions, averaging, its_polarisation,
+                                  periodic);
 }
 
 void bind_media(nb::module_& module) {
   using grid::FdtdMedium;
   module.def(
       "pole_values_needed", &pole_values_needed, "dimensions"_a, "shape"_a, "averaging"_a, "media"_a, "medium"_a,
-      "edges"_a, "polarisation"_a = "tm",
+      "edges"_a, "polarisation"_a = "tm", "periodic"_a = std::array<bool, 3>{},
       "The FdtdOptions.pole_values that these media need, in cells (one number, or one for each cell) and in edges.");
   nb::class_<FdtdMedium>(module, "FdtdMedium", "The poles of a dispersive medium.")
       .def(nb::init<>())

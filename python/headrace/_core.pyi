@@ -3073,7 +3073,7 @@ class Ranks:
 class FdtdOptions:
     """The settings of an FdtdCore; cells have three indices."""
 
-    def __init__(self, dimensions: int, shape: Sequence[int], spacing: Sequence[float], time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ..., pole_values: int = ..., device_memory: int = ..., visit_steps: int = ..., polarisation: str = ..., magnetic_walls: Sequence[bool] = ...) -> None: ...
+    def __init__(self, dimensions: int, shape: Sequence[int], spacing: Sequence[float], time_step: float | None, devices: Sequence[Device | str], cut: Sequence[int] | None, redundant: int, push: str, mode: str, passes: str, pass_steps: int, wait_limit: float, cpml: int, precision: str, ranks: Ranks | None = ..., averaging: bool = ..., grading: Sequence[float] | None = ..., per_component: bool = ..., sides: Sequence[Sequence[int]] | None = ..., pole_values: int = ..., device_memory: int = ..., visit_steps: int = ..., polarisation: str = ..., magnetic_walls: Sequence[bool] = ..., periodic: Sequence[bool] = ...) -> None: ...
 
     def weigh(self, speeds: Sequence[float]) -> None:
         """
@@ -3195,7 +3195,7 @@ class FdtdCore:
     @property
     def receiver_count(self) -> int: ...
 
-def pole_values_needed(dimensions: int, shape: Sequence[int], averaging: bool, media: Sequence[FdtdMedium], medium: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]]], polarisation: str = ...) -> int:
+def pole_values_needed(dimensions: int, shape: Sequence[int], averaging: bool, media: Sequence[FdtdMedium], medium: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], edges: Sequence[tuple[Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)]]], polarisation: str = ..., periodic: Sequence[bool] = ...) -> int:
     """
     The FdtdOptions.pole_values that these media need, in cells (one number, or one for each cell) and in edges.
     """

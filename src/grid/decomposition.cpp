@@ -143,6 +143,28 @@ Decomposition Decomposition::weighted(const Extent& extent, std::size_t axis, st
   return {extent, std::move(cuts)};
 }
 
+Box Decomposition::with_images() const noexcept {
+  Layers images;
+  for (std::size_t axis = 0; axis < 3; ++axis)
+    images.low[axis] = images.high[axis] = periodic_[axis] ? extent_.cells_along()[axis] : 0;
+  return Box::whole(extent_).grow(images);
+}
+
+std::vector<Offsets> Decomposition::shifts() const {
+  std::vector<Offsets> found{{}};
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (!periodic_[axis]) continue;
+    const std::size_t count = found.size();
+    for (const std::int64_t by : {-extent_.cells_along()[axis], extent_.cells_along()[axis]}) {
+      for (std::size_t i = 0; i < count; ++i) {
+        found.push_back(found[i]);
+        found.back()[axis] = by;
+      }
+    }
+  }
+  return found;
+}
+
 std::array<std::size_t, 3> Decomposition::along() const noexcept {
   return {cuts_[0].size() - 1, cuts_[1].size() - 1, cuts_[2].size() - 1};
 }
@@ -151,8 +173,8 @@ Layers Decomposition::neighbours(std::size_t part) const noexcept {
   const Offsets cells = extent_.cells_along();
   Layers sides;
   for (std::size_t axis = 0; axis < 3; ++axis) {
-    sides.low[axis] = parts_[part].low[axis] > 0 ? 1 : 0;
-    sides.high[axis] = parts_[part].high[axis] < cells[axis] ? 1 : 0;
+    sides.low[axis] = periodic_[axis] || parts_[part].low[axis] > 0 ? 1 : 0;
+    sides.high[axis] = periodic_[axis] || parts_[part].high[axis] < cells[axis] ? 1 : 0;
   }
   return sides;
 }
@@ -161,11 +183,17 @@ void Decomposition::require_room_for(const Layers& ghosts) const {
   for (std::size_t axis = 0; axis < 3; ++axis) {
     const std::vector<std::int64_t>& cuts = cuts_[axis];
     const std::int64_t width = std::max(ghosts.low[axis], ghosts.high[axis]);
-    if (cuts.size() <= 2 || width == 0) continue;
+    if ((cuts.size() <= 2 && !periodic_[axis]) || width == 0) continue;
     for (std::size_t part = 0; part + 1 < cuts.size(); ++part) {
       const std::int64_t cells = cuts[part + 1] - cuts[part];
       if (cells >= width) continue;
       const std::int64_t most = std::max<std::int64_t>(1, cuts.back() / width);
+      if (cuts.back() < width) {
+        throw UsageError(
+            fmt::format("the {} cells along {} are fewer than the {} ghost layers beyond its periodic walls; "
+                        "use fewer redundant layers",
+                        cuts.back(), axis_name(axis), width));
+      }
       throw UsageError(
           fmt::format("a part of {} cells along {} is thinner than the {} ghost layers of its neighbour; use at most "
                       "{} equal part{} along {}, or fewer redundant layers",
@@ -178,10 +206,13 @@ std::vector<Exchange> Decomposition::exchanges(const Layers& ghosts) const {
   require_room_for(ghosts);
   std::vector<Exchange> found;
   for (std::size_t to = 0; to < parts_.size(); ++to) {
-    const Box reached = parts_[to].grow(ghosts);
     for (std::size_t from = 0; from < parts_.size(); ++from) {
-      const Box box = parts_[from].intersect(reached);
-      if (from != to && !box.empty()) found.push_back({from, to, box});
+      for (const Offsets& shift : shifts()) {
+        if (from == to && shift == Offsets{}) continue;
+        const Offsets back{-shift[0], -shift[1], -shift[2]};
+        const Box box = parts_[from].intersect(moved(parts_[to].grow(ghosts), back));
+        if (!box.empty()) found.push_back({from, to, box, shift});
+      }
     }
   }
   return found;

@@ -12,8 +12,11 @@ constexpr std::int64_t kStagingBytes = 8 << 20;
 /// Copies the rows of a part through a page-locked buffer of many rows, so that copies are few and large.
 class Rows {
  public:
-  Rows(Part& part, int field, const Extent& extent) noexcept
-      : layout_(part.layout()), stream_(part.stream()), extent_(extent) {
+  Rows(Part& part, int field, const Decomposition& decomposition) noexcept
+      : layout_(part.layout()),
+        stream_(part.stream()),
+        extent_(decomposition.extent()),
+        held_(layout_.own.grow(layout_.pads).intersect(decomposition.with_images())) {
     const auto value_bytes = static_cast<std::int64_t>(layout_.value_bytes);
     data_ = part.table().origin<std::byte>(field) - layout_.origin * value_bytes;
     row_bytes_ = layout_.pitch * value_bytes;
@@ -22,18 +25,17 @@ class Rows {
   }
 
   [[nodiscard]] Status upload(const std::byte* from, bool one_for_all) noexcept {
-    const Box held = layout_.own.grow(layout_.pads).intersect(Box::whole(extent_));
     return through_staging([&](std::int64_t first, std::int64_t rows, std::byte* staging) -> Status {
       std::memset(staging, 0, static_cast<std::size_t>(rows * row_bytes_));
       for (std::int64_t row = 0; row < rows; ++row) {
-        const Cells cells = cells_of(first + row, held);
-        if (cells.bytes == 0) continue;
-        std::byte* const to = staging + row * row_bytes_ + cells.in_row;
-        if (one_for_all) {
-          repeat(to, from, cells.bytes);
-        } else {
-          std::memcpy(to, from + cells.in_array, cells.bytes);
-        }
+        for_each_run(first + row, held_, [&](const Cells& cells) {
+          std::byte* const to = staging + row * row_bytes_ + cells.in_row;
+          if (one_for_all) {
+            repeat(to, from, cells.bytes);
+          } else {
+            std::memcpy(to, from + cells.in_array, cells.bytes);
+          }
+        });
       }
       return copy(data_ + first * row_bytes_, staging, rows);
     });
@@ -44,8 +46,9 @@ class Rows {
       const Status copied = copy(staging, data_ + first * row_bytes_, rows);
       if (!copied) return copied;
       for (std::int64_t row = 0; row < rows; ++row) {
-        const Cells cells = cells_of(first + row, layout_.own);
-        if (cells.bytes > 0) std::memcpy(to + cells.in_array, staging + row * row_bytes_ + cells.in_row, cells.bytes);
+        for_each_run(first + row, layout_.own, [&](const Cells& cells) {
+          std::memcpy(to + cells.in_array, staging + row * row_bytes_ + cells.in_row, cells.bytes);
+        });
       }
       return {};
     });
@@ -57,24 +60,31 @@ class Rows {
     for (std::size_t at = 0; at < bytes; at += each) std::memcpy(to + at, value, each);
   }
 
-  /// Cells of a row, with byte offsets from the start of the row and of the array.
+  /// Cells of a row that are contiguous in the array, with byte offsets from the start of the row and of the array.
   struct Cells {
     std::int64_t in_row = 0;
     std::int64_t in_array = 0;
     std::size_t bytes = 0;
   };
 
-  /// The cells of a row that lie in `box`.
-  [[nodiscard]] Cells cells_of(std::int64_t row, const Box& box) const noexcept {
+  /// Visits the cells of a row that lie in `box`; beyond a periodic wall they are the array's cells at the other wall.
+  template <class Visit>
+  void for_each_run(std::int64_t row, const Box& box, const Visit& visit) const noexcept {
     const std::int64_t rows_per_plane = layout_.plane / layout_.pitch;
     const std::int64_t y = row % rows_per_plane - layout_.pads.low[1] + layout_.own.low[1];
     const std::int64_t z = row / rows_per_plane - layout_.pads.low[2] + layout_.own.low[2];
-    if (y < box.low[1] || y >= box.high[1] || z < box.low[2] || z >= box.high[2]) return {};
+    if (y < box.low[1] || y >= box.high[1] || z < box.low[2] || z >= box.high[2]) return;
     const auto value_bytes = static_cast<std::int64_t>(layout_.value_bytes);
     const std::int64_t before = layout_.origin % layout_.pitch;  // values of a row before the first owned cell
-    return {.in_row = (before + box.low[0] - layout_.own.low[0]) * value_bytes,
-            .in_array = ((z * extent_.ny + y) * extent_.nx + box.low[0]) * value_bytes,
-            .bytes = static_cast<std::size_t>(box.size(0) * value_bytes)};
+    const std::int64_t row_of_array = (z + extent_.nz) % extent_.nz * extent_.ny + (y + extent_.ny) % extent_.ny;
+    for (std::int64_t x = box.low[0]; x < box.high[0];) {
+      const std::int64_t in_domain = (x + extent_.nx) % extent_.nx;
+      const std::int64_t cells = std::min(extent_.nx - in_domain, box.high[0] - x);
+      visit(Cells{.in_row = (before + x - layout_.own.low[0]) * value_bytes,
+                  .in_array = (row_of_array * extent_.nx + in_domain) * value_bytes,
+                  .bytes = static_cast<std::size_t>(cells * value_bytes)});
+      x += cells;
+    }
   }
 
   [[nodiscard]] Status copy(std::byte* to, const std::byte* from, std::int64_t rows) const noexcept {
@@ -97,6 +107,7 @@ class Rows {
   const PartLayout& layout_;
   StreamRef stream_;
   Extent extent_;
+  Box held_;                   ///< The cells that the part has, including ghosts.
   std::byte* data_ = nullptr;  ///< The first row, including ghosts and zeros.
   std::int64_t row_bytes_ = 0;
   std::int64_t count_ = 0;
@@ -105,12 +116,13 @@ class Rows {
 
 }  // namespace
 
-Status upload_field(Part& part, int field, const Extent& extent, const std::byte* from, bool one_for_all) noexcept {
-  return Rows(part, field, extent).upload(from, one_for_all);
+Status upload_field(Part& part, int field, const Decomposition& decomposition, const std::byte* from,
+                    bool one_for_all) noexcept {
+  return Rows(part, field, decomposition).upload(from, one_for_all);
 }
 
-Status download_field(Part& part, int field, const Extent& extent, std::byte* to) noexcept {
-  return Rows(part, field, extent).download(to);
+Status download_field(Part& part, int field, const Decomposition& decomposition, std::byte* to) noexcept {
+  return Rows(part, field, decomposition).download(to);
 }
 
 }  // namespace headrace::grid

@@ -32,17 +32,37 @@ void read_from(BoxCopy& copy, const FieldTable& table, const Link::Piece& piece,
   copy.from_plane = layout.plane;
 }
 
+/// Where the ghosts of a piece begin in the receiver's part.
+[[nodiscard]] Offsets ghosts_of(const Link::Piece& piece) noexcept { return moved(piece.box, piece.shift).low; }
+
 void write_to(BoxCopy& copy, const FieldTable& table, const Link::Piece& piece, const PartLayout& layout) noexcept {
-  copy.to = cell(table, piece.field, layout, piece.box.low);
+  copy.to = cell(table, piece.field, layout, ghosts_of(piece));
   copy.to_pitch = narrow(layout.pitch);
   copy.to_plane = layout.plane;
 }
 
 [[nodiscard]] Contiguous contiguous_in(const Decomposition& decomposition) noexcept {
   const auto along = decomposition.along();
-  if (along[0] > 1) return Contiguous::nothing;
-  if (along[1] == 1) return Contiguous::planes;
+  const auto exchanges = [&](std::size_t axis) { return along[axis] > 1 || decomposition.periodic()[axis]; };
+  if (exchanges(0)) return Contiguous::nothing;
+  if (!exchanges(1)) return Contiguous::planes;
   return decomposition.extent().nz == 1 ? Contiguous::rows : Contiguous::nothing;
+}
+
+/// What the exchanges of a pair of parts move, to a receiver that owns `own`.
+[[nodiscard]] std::vector<Link::Piece> pieces_of(std::span<const Exchange> exchanges, const Flow& flow,
+                                                 const Box& own) {
+  std::vector<Link::Piece> pieces;
+  for (const Exchange& exchange : exchanges) {
+    for (int field = 0; field < kFieldsMax; ++field) {
+      if (!flow.exchanged.contains(field)) continue;
+      const Box needed = own.grow(flow.needed[static_cast<std::size_t>(field)]);
+      const Offsets& shift = exchange.shift;
+      const Box box = exchange.box.intersect(moved(needed, {-shift[0], -shift[1], -shift[2]}));
+      if (!box.empty()) pieces.push_back({.field = field, .box = box, .shift = shift, .offset = 0});
+    }
+  }
+  return pieces;
 }
 
 }  // namespace
@@ -91,9 +111,10 @@ std::size_t Link::run_bytes(const PartLayout& layout, const Piece& piece) const 
   return static_cast<std::size_t>(values) * layout.value_bytes;
 }
 
-Link::Run Link::run_of(const FieldTable& table, const PartLayout& layout, const Piece& piece) const noexcept {
+Link::Run Link::run_of(const FieldTable& table, const PartLayout& layout, const Piece& piece,
+                       const Offsets& low) const noexcept {
   const std::int64_t unit = contiguous_ == Contiguous::planes ? layout.plane : layout.pitch;
-  const std::int64_t first = layout.at(piece.box.low);
+  const std::int64_t first = layout.at(low);
   const std::int64_t before = (layout.origin + first) % unit;  // zeros before the first cell
   return {table.origin<std::byte>(piece.field) + (first - before) * static_cast<std::int64_t>(layout.value_bytes),
           run_bytes(layout, piece)};
@@ -123,8 +144,9 @@ Status Link::send(StreamRef stream, const FieldTable& from, const FieldTable& to
     return stream.copy(push_ == Push::host ? pinned_.data() : received_.data(), packed_.data(), buffer_bytes_);
   }
   for (const Piece& piece : pieces_) {
-    const Run run = run_of(from, from_, piece);
-    std::byte* into = push_ == Push::host ? pinned_.data() + piece.offset : run_of(to, to_, piece).data;
+    const Run run = run_of(from, from_, piece, piece.box.low);
+    std::byte* into =
+        push_ == Push::host ? pinned_.data() + piece.offset : run_of(to, to_, piece, ghosts_of(piece)).data;
     const Status copied = stream.copy(into, run.data, run.bytes);
     if (!copied) return copied;
   }
@@ -135,7 +157,7 @@ Status Link::fetch(StreamRef stream, const FieldTable& to) const noexcept {
   if (push_ != Push::host || pinned_.bytes() == 0) return {};
   if (packs()) return stream.copy(received_.data(), pinned_.data(), buffer_bytes_);
   for (const Piece& piece : pieces_) {
-    const Run run = run_of(to, to_, piece);
+    const Run run = run_of(to, to_, piece, ghosts_of(piece));
     const Status copied = stream.copy(run.data, pinned_.data() + piece.offset, run.bytes);
     if (!copied) return copied;
   }
@@ -154,22 +176,22 @@ void Link::append_unpacks(const FieldTable& to, std::vector<BoxCopy>& copies) co
 Links make_links(const Decomposition& decomposition, const Share& share, const Flow& flow,
                  const std::vector<PartLayout>& layouts, Push push) {
   Links made;
-  for (const Exchange& exchange : decomposition.exchanges(flow.ghosts)) {
-    const bool sends = share.has(exchange.from);
-    const bool receives = share.has(exchange.to);
+  const std::vector<Exchange> exchanges = decomposition.exchanges(flow.ghosts);
+  for (auto at = exchanges.begin(); at != exchanges.end();) {
+    const auto [sender, receiver, ignored_box, ignored_shift] = *at;
+    const auto of_pair = [&](const Exchange& other) { return other.from == sender && other.to == receiver; };
+    const auto end = std::find_if_not(at, exchanges.end(), of_pair);
+    const std::span<const Exchange> its(at, end);
+    at = end;
+    const bool sends = share.has(sender);
+    const bool receives = share.has(receiver);
     if (!sends && !receives) continue;
-    std::vector<Link::Piece> pieces;
-    for (int field = 0; field < kFieldsMax; ++field) {
-      if (!flow.exchanged.contains(field)) continue;
-      const Box needed = layouts[exchange.to].own.grow(flow.needed[static_cast<std::size_t>(field)]);
-      const Box box = layouts[exchange.from].own.intersect(needed);
-      if (!box.empty()) pieces.push_back({.field = field, .box = box, .offset = 0});
-    }
+    std::vector<Link::Piece> pieces = pieces_of(its, flow, layouts[receiver].own);
     if (pieces.empty()) continue;
-    made.exchanges.push_back(exchange);
+    made.ends.push_back({sender, receiver});
     // Only the cells of a remote part matter here, so any device will do.
-    const Link::End from{share.device(sends ? exchange.from : exchange.to), layouts[exchange.from]};
-    const Link::End to{share.device(receives ? exchange.to : exchange.from), layouts[exchange.to]};
+    const Link::End from{share.device(sends ? sender : receiver), layouts[sender]};
+    const Link::End to{share.device(receives ? receiver : sender), layouts[receiver]};
     if (sends && receives) {
       made.links.emplace_back(from, to, std::move(pieces), contiguous_in(decomposition), push);
     } else {

@@ -29,7 +29,8 @@ class Link {
   /// Cells of one field.
   struct Piece {
     int field;
-    Box box;
+    Box box;             ///< In the sender's part.
+    Offsets shift;       ///< From there to the receiver's ghosts, see Exchange.
     std::size_t offset;  ///< In the buffers, in bytes.
   };
   struct End {
@@ -70,7 +71,9 @@ class Link {
   };
   void place_pieces();
   [[nodiscard]] bool packs() const noexcept { return push_ != Push::store && contiguous_ == Contiguous::nothing; }
-  [[nodiscard]] Run run_of(const FieldTable& table, const PartLayout& layout, const Piece& piece) const noexcept;
+  /// The cells of a piece that begins at `low` in a part.
+  [[nodiscard]] Run run_of(const FieldTable& table, const PartLayout& layout, const Piece& piece,
+                           const Offsets& low) const noexcept;
   [[nodiscard]] std::size_t run_bytes(const PartLayout& layout, const Piece& piece) const noexcept;
 
   PartLayout from_;
@@ -87,9 +90,13 @@ class Link {
   Buffer received_;  ///< On the receiver, if it unpacks.
 };
 
-/// All links of the parts in this process. Link l goes from exchanges[l].from to exchanges[l].to.
+/// All links of the parts in this process, one for each pair of parts. Link l goes from ends[l].from to ends[l].to.
 struct Links {
-  std::vector<Exchange> exchanges;
+  struct Ends {
+    std::size_t from;
+    std::size_t to;
+  };
+  std::vector<Ends> ends;
   std::vector<Link> links;
 };
 

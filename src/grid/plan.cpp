@@ -47,9 +47,13 @@ class Planner {
         layout_(layout),
         program_(program),
         device_(device),
-        extent_(decomposition.extent()),
-        launcher_(layout, program, device, extent_) {
+        limit_(decomposition.with_images()),
+        launcher_(layout, program, device, decomposition.extent()),
+        only_(program.only) {
     neighbours_ = decomposition.neighbours(part);
+    for (auto& boxes : only_) {
+      if (boxes) boxes = near(*boxes, decomposition.shifts());
+    }
     // A neighbour's ghosts on its high side lie at this part's low side. The interior must not read ghosts, because
     // they are written while it is computed.
     const Layers sent{.low = flow.ghosts.high, .high = flow.ghosts.low};
@@ -141,12 +145,22 @@ class Planner {
     }
   }
 
-  [[nodiscard]] Box reached(const Layers& beyond) const {
-    return layout_.own.grow(beyond).intersect(Box::whole(extent_));
+  [[nodiscard]] Box reached(const Layers& beyond) const { return layout_.own.grow(beyond).intersect(limit_); }
+
+  /// The boxes and their images that lie in the part or its ghosts.
+  [[nodiscard]] std::vector<Box> near(std::span<const Box> boxes, std::span<const Offsets> shifts) const {
+    std::vector<Box> found;
+    for (const Box& box : boxes) {
+      for (const Offsets& shift : shifts) {
+        const Box image = moved(box, shift).intersect(reached(layout_.pads));
+        if (!image.empty()) found.push_back(image);
+      }
+    }
+    return found;
   }
 
   void add(Launches& to, std::size_t phase, const std::vector<Box>& boxes) const {
-    const auto& only = program_.only[phase];
+    const auto& only = only_[phase];
     std::vector<Box> kept;
     for (const Box& box : boxes) {
       if (!only) kept.push_back(box);
@@ -161,8 +175,9 @@ class Planner {
   const PartLayout& layout_;
   const StencilProgram& program_;
   Device device_;
-  Extent extent_;
+  Box limit_;  ///< Cells beyond it stay 0.
   Launcher launcher_;
+  Restrictions only_;  ///< StencilProgram::only with images beyond periodic walls, as far as this part computes them.
   Layers neighbours_;
   Split split_;
 };

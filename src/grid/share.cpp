@@ -56,6 +56,7 @@ Share::Share(const Decomposition& decomposition, std::vector<Device> devices, co
     : ranks_(options.ranks), devices_(std::move(devices)) {
   Digest boxes;
   boxes.add(decomposition.parts());
+  for (const bool periodic : decomposition.periodic()) boxes.add(static_cast<int>(periodic));
   const Run own{.own_parts = devices_.size(),
                 .extent = decomposition.extent(),
                 .along = decomposition.along(),

@@ -37,8 +37,8 @@ void Simulation::set_bytes(int field, TypeKey value_type, const void* values, st
     return state_->slabs->set(field, static_cast<const std::byte*>(values), one_for_all);
   }
   state_->on_every_part("setting a field of a grid", [&](std::size_t part) {
-    return upload_field(*state_->parts[part], field, state_->decomposition.extent(),
-                        static_cast<const std::byte*>(values), one_for_all);
+    return upload_field(*state_->parts[part], field, state_->decomposition, static_cast<const std::byte*>(values),
+                        one_for_all);
   });
 }
 
@@ -50,7 +50,7 @@ void Simulation::get_bytes(int field, TypeKey value_type, void* values, std::siz
     return state_->slabs->get(field, static_cast<std::byte*>(values));
   }
   state_->on_every_part("getting a field of a grid", [&](std::size_t part) {
-    return download_field(*state_->parts[part], field, state_->decomposition.extent(), static_cast<std::byte*>(values));
+    return download_field(*state_->parts[part], field, state_->decomposition, static_cast<std::byte*>(values));
   });
   const Status gathered = gather_on_first(state_->share, state_->decomposition, state_->program.value_bytes,
                                           static_cast<std::byte*>(values));

@@ -19,6 +19,16 @@ constexpr int kRedundantMax = 64;
 constexpr int kVisitStepsMax = 256;
 constexpr Duration kWaitLimitMax = std::chrono::hours(24);
 
+void require_walls(const Decomposition& decomposition, const SimulationOptions& options) {
+  if (!decomposition.is_periodic()) return;
+  if (options.mode == Mode::resident)
+    throw UsageError("mode 'resident' is not possible with periodic walls; use mode 'streams'", Errc::not_supported);
+  if (options.passes == Passes::always) {
+    throw UsageError("passes over memory are not possible with periodic walls; use passes 'automatic' or 'never'",
+                     Errc::not_supported);
+  }
+}
+
 void require_fitting(const Share& share, const StencilProgram& program, const SimulationOptions& options) {
   const std::vector<Device>& devices = share.devices();
   const std::size_t parts = devices.size();
@@ -81,8 +91,10 @@ Simulation::State::State(const Decomposition& its_decomposition, std::vector<Dev
       options(its_options),
       progress(decomposition.parts().size()) {
   require_fitting(share, program, options);
+  require_walls(decomposition, options);
   const auto slab_bytes = slab_budget(decomposition, share.devices(), program, options);
-  choose_kernels(program, options, share.devices().front().properties().host_cores, slab_bytes.has_value());
+  choose_kernels(program, options, decomposition, share.devices().front().properties().host_cores,
+                 slab_bytes.has_value());
   for (std::size_t phase = 0; phase < program.only.size(); ++phase) {
     if (!program.only[phase]) continue;
     require_restriction(program, static_cast<int>(phase), *program.only[phase], decomposition.extent());
@@ -135,9 +147,9 @@ void Simulation::State::introduce() {
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     std::vector<Part::Neighbour> neighbours(parts.size());
     for (std::size_t l = 0; l < links.links.size(); ++l) {
-      const Exchange& exchange = links.exchanges[l];
-      if (exchange.from == part) neighbours[exchange.to].to = &links.links[l];
-      if (exchange.to == part) neighbours[exchange.from].from = &links.links[l];
+      const Links::Ends& ends = links.ends[l];
+      if (ends.from == part) neighbours[ends.to].to = &links.links[l];
+      if (ends.to == part) neighbours[ends.from].from = &links.links[l];
     }
     std::vector<Part::Neighbour> met;
     for (std::size_t other = 0; other < parts.size(); ++other) {

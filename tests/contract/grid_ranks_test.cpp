@@ -36,7 +36,9 @@ void meet(Ranks& ranks) { ASSERT_TRUE(grid::gather_on_all(ranks, {})); }
 void expect_equal_on_ranks(const Decomposition& cut, const std::vector<std::size_t>& parts, int redundant) {
   constexpr std::uint64_t kSteps = 11;
   const HostField<float> start = scattered<float>(cut.extent(), 5);
-  Simulation alone(Decomposition::slabs(cut.extent(), 1, 0), GridTest::devices(1), skewed<float>(0.17F));
+  Decomposition whole = Decomposition::slabs(cut.extent(), 1, 0);
+  whole.set_periodic(cut.periodic());
+  Simulation alone(whole, GridTest::devices(1), skewed<float>(0.17F));
   alone.set<float>(0, start.values);
   alone.step(kSteps);
   const std::vector<float> right = field_of<float>(alone, 0);
@@ -68,12 +70,32 @@ TEST_P(GridRanksTest, ARankMayHaveSeveralParts) {
   expect_equal_on_ranks(Decomposition::blocks({16, 18, 12}, {2, 2, 2}), {3, 1, 4}, 2);
 }
 
-[[nodiscard]] Fdtd make_fdtd(Device device, const std::shared_ptr<Ranks>& ranks, int redundant) {
+TEST_P(GridRanksTest, PeriodicWallsMayLieBetweenRanks) {
+  Decomposition slabs = Decomposition::slabs({17, 19, 9}, 3, 2);
+  slabs.set_periodic({false, false, true});
+  expect_equal_on_ranks(slabs, {1, 1, 1}, 1);
+  Decomposition blocks = Decomposition::blocks({15, 14, 13}, {2, 2, 1});
+  blocks.set_periodic({true, true, true});
+  expect_equal_on_ranks(blocks, {1, 3}, 1);
+}
+
+TEST_P(GridRanksTest, RanksMustAgreeOnPeriodicWalls) {
+  on_ranks(2, [&](const std::shared_ptr<Ranks>& ranks) {
+    Decomposition cut = Decomposition::slabs({17, 19, 9}, 2, 2);
+    cut.set_periodic({false, ranks->rank() == 1, false});
+    EXPECT_THAT([&] { const Simulation made(cut, GridTest::devices(1), skewed<float>(0.17F), {.ranks = ranks}); },
+                ThrowsMessage<UsageError>(HasSubstr("has a different domain")));
+  });
+}
+
+[[nodiscard]] Fdtd make_fdtd(Device device, const std::shared_ptr<Ranks>& ranks, int redundant, bool periodic = false) {
   grid::FdtdOptions options;
   options.extent = {31, 27};
   options.spacing = 1e-3;
   options.devices = {device};
   options.cpml.cells = 4;
+  if (periodic) options.cpml.sides = {{{0, 0}, {4, 4}, {0, 0}}};
+  options.periodic = {periodic, false, false};
   options.simulation = {.redundant = redundant, .ranks = ranks};
   Fdtd fdtd(std::move(options));
   const std::vector<double> samples{1, 2, -3, 0.5, 1};
@@ -84,8 +106,9 @@ TEST_P(GridRanksTest, ARankMayHaveSeveralParts) {
   return fdtd;
 }
 
-TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
-  Fdtd alone = make_fdtd(device(), nullptr, 1);
+/// Fields on the first rank, and traces on all.
+void expect_fdtd_on_ranks(Device device, bool periodic) {
+  Fdtd alone = make_fdtd(device, nullptr, 1, periodic);
   alone.step(60);
   const auto cells = static_cast<std::size_t>(alone.options().extent.cells());
   const auto field_in = [&](Fdtd& fdtd, const std::string& name) {
@@ -94,7 +117,7 @@ TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
     return values;
   };
   on_ranks(4, [&](const std::shared_ptr<Ranks>& ranks) {
-    Fdtd fdtd = make_fdtd(device(), ranks, 2);
+    Fdtd fdtd = make_fdtd(device, ranks, 2, periodic);
     fdtd.step(25);
     fdtd.step(35);
     for (const std::string& name : fdtd.state_fields()) {
@@ -110,6 +133,10 @@ TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) {
     fdtd.check_finite();
   });
 }
+
+TEST_P(GridRanksTest, FdtdHasFieldsOnTheFirstRankAndTracesOnAll) { expect_fdtd_on_ranks(device(), false); }
+
+TEST_P(GridRanksTest, FdtdMayHavePeriodicWallsOnRanks) { expect_fdtd_on_ranks(device(), true); }
 
 /// All fields after calls of several lengths, and the norms of the changes of some steps.
 [[nodiscard]] std::pair<std::vector<std::vector<float>>, std::vector<grid::Norms>> in_passes(Simulation& simulation) {

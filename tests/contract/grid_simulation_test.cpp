@@ -20,6 +20,7 @@ HEADRACE_ON_EVERY_DEVICE(GridSimulationTest);
 template <class T>
 std::vector<T> skewed_by_hand(HostField<T> now, T share, std::uint64_t steps) {
   HostField<T> next(now.extent);
+  next.periodic = now.periodic;
   for (std::uint64_t step = 0; step < steps; ++step) {
     for_each_cell(Box::whole(now.extent), [&](std::int64_t x, std::int64_t y, std::int64_t z) {
       const T about = now.read(x - 2, y, z) - now.read(x + 1, y - 1, z) + now.read(x - 1, y + 2, z + 1) +
@@ -36,7 +37,8 @@ std::vector<T> skewed_by_hand(HostField<T> now, T share, std::uint64_t steps) {
 template <class T>
 void expect_skewed(const Decomposition& cut, int redundant) {
   constexpr std::uint64_t kSteps = 11;
-  const HostField<T> start = scattered<T>(cut.extent(), 7);
+  HostField<T> start = scattered<T>(cut.extent(), 7);
+  start.periodic = cut.periodic();
   const std::vector<T> right = skewed_by_hand<T>(start, T(0.17), kSteps);
   for (const Push push : {Push::automatic, Push::store, Push::copy, Push::host}) {
     SCOPED_TRACE(fmt::format("{} parts, {} redundant, push {}", cut.parts().size(), redundant, grid::to_string(push)));
@@ -65,6 +67,24 @@ TEST_P(GridSimulationTest, SlabsAlongEveryAxisAreEqualToTheLastBit) {
   }
   expect_skewed<float>(Decomposition::slabs({21, 29}, 3, 1), 2);
   expect_skewed<float>(Decomposition::slabs({67}, 4, 0), 3);
+}
+
+/// Without redundant layers, because the stencil's values depend on the number of a cell, which differs beyond a wall.
+TEST_P(GridSimulationTest, PeriodicWallsAreEqualToTheLastBit) {
+  const auto expect_wrapped = [](Decomposition cut, const std::array<bool, 3>& axes) {
+    cut.set_periodic(axes);
+    expect_skewed<float>(cut, 1);
+  };
+  for (const std::size_t axis : {0U, 1U, 2U}) {
+    std::array<bool, 3> axes{};
+    axes[axis] = true;
+    expect_wrapped(Decomposition::slabs({7, 6, 5}, 1, 0), axes);
+    expect_wrapped(Decomposition::slabs({9, 8, 7}, 2, axis), axes);
+    expect_wrapped(Decomposition::slabs({9, 8, 7}, 3, (axis + 1) % 3), axes);
+  }
+  expect_wrapped(Decomposition::blocks({9, 8, 7}, {2, 2, 2}), {true, true, true});
+  expect_wrapped(Decomposition::slabs({11, 9}, 3, 1), {false, true, false});
+  expect_wrapped(Decomposition::slabs({11}, 2, 0), {true, false, false});
 }
 
 TEST_P(GridSimulationTest, BlocksExchangeCornersToo) {

@@ -28,6 +28,7 @@ template <class T>
 struct HostField {
   grid::Extent extent;
   std::vector<T> values;
+  std::array<bool, 3> periodic{};
 
   explicit HostField(const grid::Extent& its) : extent(its), values(static_cast<std::size_t>(its.cells())) {}
 
@@ -35,6 +36,9 @@ struct HostField {
     return values[static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x)];
   }
   [[nodiscard]] T read(std::int64_t x, std::int64_t y, std::int64_t z) {
+    if (periodic[0]) x = (x + extent.nx) % extent.nx;
+    if (periodic[1]) y = (y + extent.ny) % extent.ny;
+    if (periodic[2]) z = (z + extent.nz) % extent.nz;
     const bool inside = x >= 0 && y >= 0 && z >= 0 && x < extent.nx && y < extent.ny && z < extent.nz;
     return inside ? at(x, y, z) : T{0};
   }

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <numeric>
 
 #include "grid/flow.hpp"
@@ -90,6 +91,30 @@ TEST(DecompositionTest, ExchangesAreWhatNeighboursReach) {
   EXPECT_THAT(found, ::testing::Contains(Exchange{0, 3, {{2, 3, 0}, {4, 4, 1}}})) << "a corner";
   EXPECT_EQ(cut.exchanges({.low = {1, 0, 0}, .high = {}}).size(), 2U) << "to the right only";
   EXPECT_TRUE(cut.exchanges({}).empty());
+}
+
+TEST(DecompositionTest, PartsAtPeriodicWallsAreNeighbours) {
+  auto cut = Decomposition::blocks({8, 8}, {2, 1, 1});
+  cut.set_periodic({true, false, false});
+  EXPECT_EQ(cut.with_images(), (Box{{-8, 0, 0}, {16, 8, 1}}));
+  EXPECT_EQ(cut.neighbours(0), (Layers{{1, 0, 0}, {1, 0, 0}}));
+  const auto found = cut.exchanges({.low = {2, 1, 0}, .high = {1, 1, 0}});
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre(Exchange{0, 1, {{2, 0, 0}, {4, 8, 1}}},
+                                                     Exchange{1, 0, {{4, 0, 0}, {5, 8, 1}}},
+                                                     Exchange{0, 1, {{0, 0, 0}, {1, 8, 1}}, {8, 0, 0}},
+                                                     Exchange{1, 0, {{6, 0, 0}, {8, 8, 1}}, {-8, 0, 0}}));
+  EXPECT_TRUE(std::ranges::is_sorted(found, {}, &Exchange::to)) << "those of a pair follow each other";
+}
+
+TEST(DecompositionTest, APartAloneBetweenPeriodicWallsIsItsOwnNeighbour) {
+  auto whole = Decomposition::blocks({4, 3}, {1, 1, 1});
+  whole.set_periodic({true, true, false});
+  const auto found = whole.exchanges({.low = {1, 1, 0}, .high = {}});
+  EXPECT_THAT(found, ::testing::UnorderedElementsAre(Exchange{0, 0, {{3, 0, 0}, {4, 3, 1}}, {-4, 0, 0}},
+                                                     Exchange{0, 0, {{0, 2, 0}, {4, 3, 1}}, {0, -3, 0}},
+                                                     Exchange{0, 0, {{3, 2, 0}, {4, 3, 1}}, {-4, -3, 0}}));
+  EXPECT_NO_THROW(whole.require_room_for(layers(3, 2)));
+  EXPECT_THROW(whole.require_room_for(layers(4, 2)), UsageError);
 }
 
 TEST(DecompositionTest, SaysWhatIsWrongAndWhatWouldDo) {

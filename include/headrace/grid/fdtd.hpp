@@ -68,6 +68,10 @@ struct FdtdOptions {
   /// Whether the low wall of each axis is a magnetic conductor, beyond which the domain continues as its mirror image.
   /// Such a wall has no layers. All values and samples are those of the whole domain, such as a current in the plane.
   std::array<bool, 3> magnetic_walls{};
+  /// Whether the domain continues at its other wall along each axis: index i + n is index i. The walls of such an axis
+  /// have no layers. Needs Mode::streams, steps are done one by one, without passes over memory, and the device must
+  /// hold all of the domain.
+  std::array<bool, 3> periodic{};
   Precision precision = Precision::fp32;  ///< The type of fields and coefficients.
   /// Whether a component takes the mean of the materials around it, see Fdtd::set_materials().
   bool averaging = true;
@@ -104,7 +108,8 @@ struct FdtdMaterials {
 
 /// The FdtdOptions::pole_values that these materials need. They must be valid for Fdtd::set_materials().
 [[nodiscard]] int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int dimensions,
-                                     bool averaging, Polarisation polarisation = Polarisation::tm);
+                                     bool averaging, Polarisation polarisation = Polarisation::tm,
+                                     const std::array<bool, 3>& periodic = {});
 
 /// The materials of each component in two dimensions: one value for all cells, or one for each, x fastest. The places
 /// of components are those of docs/fdtd.md. A permeability may stand for a shortened contour.
@@ -146,9 +151,9 @@ class Fdtd {
   /// never below 0 and cannot grow. Throws UsageError, with the cell, if it is not, and as set_materials() does.
   void set_component_materials(const FdtdComponentMaterials& materials);
 
-  /// Adds samples[n] to a field in one cell in step n, after that field's update; nothing after the last sample. Throws
-  /// UsageError for an unknown field, a cell outside the domain or where a wall keeps the field at 0, or a sample that
-  /// is not finite.
+  /// Adds samples[n] to a field in one cell in step n, after that field's update; nothing after the last sample. Along
+  /// a periodic axis of n cells, index n is index 0, for receivers too. Throws UsageError for an unknown field, a cell
+  /// outside the domain or where a wall keeps the field at 0, or a sample that is not finite.
   void add_source(std::string_view field, const Offsets& cell, std::span<const double> samples);
   /// The same samples in each of these cells; they are stored once.
   void add_sources(std::string_view field, std::span<const Offsets> cells, std::span<const double> samples);

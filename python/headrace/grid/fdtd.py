@@ -10,21 +10,16 @@ from headrace._core import Device, FdtdCore, FdtdOptions, Ranks
 from headrace.errors import UsageError
 from headrace.grid.choice import MEASURED, Trial, take_speeds, take_trials
 from headrace.grid.dispersion import Pole, medium_of
-from headrace.grid.domain import AXES, cell_of, cuts_of, media_of, padded, per_cell, shape_of, walls_of
+from headrace.grid.domain import AXES, cell_of, cuts_of, media_of, padded, per_cell, shape_of
 from headrace.grid.layers import Cpml
 from headrace.grid.records import Slabs, WorkSpan, bytes_of
 from headrace.grid.spacing import in_space, spacing_of
+from headrace.grid.walls import Walls
 
 Array = NDArray[Any]
 
 _TRACE = "trace_"
 _STEPS = "steps"
-_LAYERS = "layers"
-_MAGNETIC = "magnetic_walls"
-_OTHER = {
-    _LAYERS: "another grading of its absorbing layers: give the same Cpml",
-    _MAGNETIC: "other magnetic walls: give the same ones",
-}
 _DIMENSIONS = (2, 3)
 _ELECTRIC = ("ex", "ey", "ez")
 
@@ -62,6 +57,7 @@ class Fdtd:
         ranks: Ranks | None = None,
         polarisation: str = "tm",
         magnetic_walls: Sequence[str] = (),
+        periodic: Sequence[str] = (),
     ) -> None:
         """Creates a domain of vacuum without fields; `spacing` is one number for all axes, or one for each.
 
@@ -90,14 +86,15 @@ class Fdtd:
         "tm" (electric field across the plane) or "te" (magnetic field across it), and for two dimensions.
         `magnetic_walls` are the axes ("x" and so on) whose low wall is a magnetic conductor, beyond which the scene
         continues as its mirror image: such a wall has no layer, E along it is not 0, and all values are those of the
-        whole scene, such as a current in the plane of the wall. Raises UsageError for invalid arguments, such as an
-        unstable dt.
+        whole scene, such as a current in the plane of the wall. `periodic` are the axes along which the domain
+        continues at its other wall: index i + n is index i, and neither wall has a layer. This needs mode "streams"
+        and a domain that its devices hold, and steps are done one by one, without passes. Raises UsageError for
+        invalid arguments, such as an unstable dt.
         """
         self._shape = shape_of(shape, _DIMENSIONS)
         self._spacing = spacing_of(spacing, len(self._shape))
         names = [devices] if isinstance(devices, str | Device) else list(devices)
-        self._magnetic = walls_of(magnetic_walls, len(self._shape))
-        layers = (cpml if isinstance(cpml, Cpml) else Cpml(cpml)).beside_mirrors(self._magnetic[: len(self._shape)])
+        self._walls = Walls.of(cpml, magnetic_walls, periodic, len(self._shape))
         options = FdtdOptions(
             dimensions=len(self._shape),
             shape=padded(self._shape, 1),
@@ -111,20 +108,20 @@ class Fdtd:
             passes=passes,
             pass_steps=pass_steps,
             wait_limit=wait_limit,
-            cpml=layers.cells,
+            cpml=self._walls.layers.cells,
             precision=precision,
             averaging=averaging,
             per_component=per_component,
             ranks=ranks,
-            grading=layers.grading,
-            sides=layers.walls(len(self._shape)),
+            grading=self._walls.layers.grading,
+            sides=self._walls.layers.walls(len(self._shape)),
             pole_values=pole_values,
             device_memory=bytes_of(device_memory),
             visit_steps=visit_steps,
             polarisation=polarisation,
-            magnetic_walls=self._magnetic,
+            magnetic_walls=self._walls.magnetic,
+            periodic=self._walls.periodic,
         )
-        self._layers = layers
         self._speeds = take_speeds(options, cut, weights, ranks)
         self._trials = take_trials(options, redundant, push)
         self._core = FdtdCore(options)
@@ -285,20 +282,10 @@ class Fdtd:
             for name in self._core.state_fields
         }
         kept[_STEPS] = np.array(self.steps_done, dtype=np.int64)
-        kept |= self._walls()
+        kept |= self._walls.state()
         for receiver in range(self._core.receiver_count):
             kept[f"{_TRACE}{receiver}"] = self.trace(receiver)
         return kept
-
-    def _walls(self) -> dict[str, Array]:
-        """The part of a state that describes absorbing layers and magnetic walls; empty without any."""
-        layers, found = self._layers, {}
-        if layers.cells:
-            sides = [cells for pair in layers.sides or () for cells in pair]
-            found[_LAYERS] = np.array([layers.cells, *layers.grading, *sides], dtype=np.float64)
-        if any(self._magnetic):
-            found[_MAGNETIC] = np.array(self._magnetic)
-        return found
 
     def restore(self, state: Mapping[str, ArrayLike]) -> None:
         """Continues from a state() of a run with the same setup, which may have had other devices and cuts.
@@ -306,7 +293,7 @@ class Fdtd:
         Raises UsageError for a state of another shape, other layers or other receivers, and then changes nothing.
         """
         traces = [f"{_TRACE}{receiver}" for receiver in range(self._core.receiver_count)]
-        wanted = {*self._core.state_fields, _STEPS, *self._walls(), *traces}
+        wanted = {*self._core.state_fields, _STEPS, *self._walls.state(), *traces}
         if state.keys() != wanted:
             lacking, unknown = sorted(wanted - state.keys()), sorted(state.keys() - wanted)
             raise UsageError(f"this state is of a run with another setup: it lacks {lacking} and has {unknown}")
@@ -314,9 +301,7 @@ class Fdtd:
         for name, values in arrays.items():
             if values.shape != self._shape:
                 raise UsageError(f"{name} has shape {values.shape}, but the domain has shape {self._shape}")
-        for name, values in self._walls().items():
-            if not np.array_equal(np.asarray(state[name]), values):
-                raise UsageError(f"this state is of a run with {_OTHER[name]}")
+        self._walls.check(state)
         steps = int(np.asarray(state[_STEPS]))
         if steps < 0:
             raise UsageError(f"a state cannot be after {steps} steps: the number must be 0 or more")
@@ -337,7 +322,7 @@ class Fdtd:
     @property
     def layers(self) -> Cpml:
         """The absorbing layers."""
-        return self._layers
+        return self._walls.layers
 
     @property
     def dt(self) -> float:

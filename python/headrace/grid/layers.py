@@ -46,21 +46,31 @@ class Cpml:
             )
         return (*self.sides, *((0, 0),) * (AXES - len(self.sides)))
 
-    def beside_mirrors(self, mirrored: Sequence[bool]) -> "Cpml":
-        """The layers without those at the low walls of axes beyond which a scene continues as its mirror image.
+    def without(self, mirrored: Sequence[bool], periodic: Sequence[bool]) -> "Cpml":
+        """The layers without those at walls beyond which a scene continues.
+
+        These are the low walls of axes where it continues as its mirror image, and both walls of periodic axes.
 
         Raises:
             UsageError: when `sides` gives such a wall a layer.
         """
-        if not any(mirrored) or not self.cells:
+        if not (any(mirrored) or any(periodic)) or not self.cells:
             return self
-        for letter, mirror, (low, _) in zip("xyz", mirrored, self.at, strict=False):
+        for letter, mirror, wraps, (low, high) in zip("xyz", mirrored, periodic, self.at, strict=False):
             if self.sides and mirror and low:
                 raise UsageError(
                     f"the mirror image begins at the low wall of {letter}, which has a layer of {low} cells: give it 0"
                 )
-        sides = zip(mirrored, self.at, strict=False)
-        return replace(self, sides=tuple((0 if mirror else low, high) for mirror, (low, high) in sides))
+            if self.sides and wraps and (low or high):
+                raise UsageError(
+                    f"the walls of {letter} are periodic, but have layers of {low} and {high} cells: give both 0"
+                )
+        kept = tuple(
+            (0 if mirror or wraps else low, 0 if wraps else high)
+            for mirror, wraps, (low, high) in zip(mirrored, periodic, self.at, strict=False)
+        )
+        thickest = max(cells for pair in kept for cells in pair)
+        return replace(self, cells=thickest, sides=kept if thickest else None)
 
     @property
     def grading(self) -> tuple[float, float, float, float, float, float]:

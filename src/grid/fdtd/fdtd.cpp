@@ -52,9 +52,10 @@ void Fdtd::add_source(std::string_view field, const Offsets& cell, std::span<con
 void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, std::span<const double> samples) {
   const FdtdOptions& options = state_->options;
   const int index = state_->component(field);
-  for (const Offsets& cell : cells) {
-    state_->check_cell(cell, "a source");
-    if (!on_wall(field, cell, options.dimensions, options.magnetic_walls)) continue;
+  std::vector<Offsets> checked;
+  for (const Offsets& given : cells) {
+    const Offsets cell = checked.emplace_back(state_->checked_cell(given, "a source"));
+    if (!on_wall(field, cell, options.dimensions, open_walls(options))) continue;
     throw UsageError(
         fmt::format("a source of {} in cell {} lies on a wall, where that field stays 0; move the source inside", field,
                     cell_text(cell, options.dimensions)));
@@ -64,7 +65,7 @@ void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, s
     throw UsageError(fmt::format("sample {} of a source is {}: samples must be finite", i, samples[i]));
   }
   std::map<double, std::shared_ptr<const std::vector<double>>> scaled;  // by the factor of a cell
-  for (const Offsets& cell : cells) {
+  for (const Offsets& cell : checked) {
     const double factor = state_->factor(field, cell);
     auto& shared = scaled[factor];
     if (!shared) {
@@ -77,9 +78,9 @@ void Fdtd::add_sources(std::string_view field, std::span<const Offsets> cells, s
   state_->points_changed = true;
 }
 
-std::size_t Fdtd::add_receiver(std::string_view field, const Offsets& cell) {
+std::size_t Fdtd::add_receiver(std::string_view field, const Offsets& given) {
   const int index = state_->component(field);
-  state_->check_cell(cell, "a receiver");
+  const Offsets cell = state_->checked_cell(given, "a receiver");
   state_->receivers.push_back({cell, index, state_->factor(field, cell)});
   state_->traces.emplace_back(steps_done(), std::numeric_limits<double>::quiet_NaN());
   state_->points_changed = true;

@@ -170,7 +170,7 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
   const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 &&
                      materials.medium.size() <= 1 && !has_edges(materials) && !cells.has_magnetic_walls();
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
-  const Around around(options.extent, options.averaging);
+  const Around around(options.extent, options.averaging, options.periodic);
   const ElectricAxes axes = electric_axes(stencil_of(options));
   Maker maker(materials, options, time_step);
   FdtdDispersiveMedia made;
@@ -203,10 +203,10 @@ FdtdDispersiveMedia dispersive_media(const FdtdMaterials& materials, const FdtdO
 }
 
 int pole_values_needed(const FdtdMaterials& materials, const Extent& extent, int dimensions, bool averaging,
-                       Polarisation polarisation) {
+                       Polarisation polarisation, const std::array<bool, 3>& periodic) {
   const ElectricAxes axes = electric_axes(stencil_of(dimensions, polarisation));
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
-  const Around around(extent, averaging);
+  const Around around(extent, averaging, periodic);
   std::unordered_map<double, int> known;
   double last = 0;
   int most = 0;

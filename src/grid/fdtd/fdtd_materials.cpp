@@ -102,12 +102,13 @@ void halve_at_walls(const FdtdCells& cells, const Extent& extent, FdtdMaterialFi
   return static_cast<std::size_t>((z * extent.ny + y) * extent.nx + x);
 }
 
-/// The mean of the four cells of a plane around a cell's low corner, where Ez lies. At a wall, only the cells inside
-/// count.
-[[nodiscard]] double mean_around(std::span<const double> values, const Extent& extent, std::int64_t x,
+/// The mean of the four cells of a plane around a cell's low corner, where Ez lies. At a wall that is not periodic,
+/// only the cells inside count.
+[[nodiscard]] double mean_around(std::span<const double> values, const FdtdOptions& options, std::int64_t x,
                                  std::int64_t y) noexcept {
-  const std::int64_t left = std::max<std::int64_t>(x - 1, 0);
-  const std::int64_t below = std::max<std::int64_t>(y - 1, 0);
+  const Extent& extent = options.extent;
+  const std::int64_t left = index_before(x, extent.nx, options.periodic[0]);
+  const std::int64_t below = index_before(y, extent.ny, options.periodic[1]);
   const auto at = [&](std::int64_t i, std::int64_t j) { return value_at(values, number_of(extent, i, j, 0)) / 4; };
   // Adding in pairs keeps equal values to the last bit, and mirror images equal. Quarters keep the sum from
   // overflowing.
@@ -166,17 +167,18 @@ void check_component_materials(const FdtdComponentMaterials& materials, const Fd
   const double reached_y = kSpeedOfLight * time_step / options.spacing.y;
   // Tolerance for sums of rounded numbers, which may be off by their last bits.
   constexpr double kRounded = 1 + 1e-9;
-  // Ez at index 0 lies on a wall and stays 0, unless the wall is a magnetic conductor: there H continues as in a
-  // mirror.
-  for (std::int64_t y = options.magnetic_walls[1] ? 0 : 1; y < extent.ny; ++y) {
-    for (std::int64_t x = options.magnetic_walls[0] ? 0 : 1; x < extent.nx; ++x) {
+  // Ez at index 0 lies on a wall and stays 0, unless the wall is periodic or a magnetic conductor: there H continues as
+  // in a mirror.
+  const std::array<bool, 3> open = open_walls(options);
+  for (std::int64_t y = open[1] ? 0 : 1; y < extent.ny; ++y) {
+    for (std::int64_t x = open[0] ? 0 : 1; x < extent.nx; ++x) {
       const auto inverse = [&](std::span<const double> values, std::int64_t i, std::int64_t j) {
         return 1 / value_at(values, number_of(extent, i, j, 0));
       };
       const double along_y = inverse(materials.permeability_hx, x, y) +
-                             inverse(materials.permeability_hx, x, std::max<std::int64_t>(y - 1, 0));
+                             inverse(materials.permeability_hx, x, index_before(y, extent.ny, options.periodic[1]));
       const double along_x = inverse(materials.permeability_hy, x, y) +
-                             inverse(materials.permeability_hy, std::max<std::int64_t>(x - 1, 0), y);
+                             inverse(materials.permeability_hy, index_before(x, extent.nx, options.periodic[0]), y);
       const double least = reached_x * reached_x / 2 * along_x + reached_y * reached_y / 2 * along_y;
       const double permittivity = value_at(materials.permittivity, number_of(extent, x, y, 0));
       if (least <= permittivity * kRounded) continue;
@@ -213,7 +215,7 @@ FdtdMaterialFields material_fields(const FdtdMaterials& materials, const FdtdOpt
   const auto coefficients = [&](std::int64_t x, std::int64_t y, std::int64_t z) {
     const std::size_t cell = number_of(options.extent, x, y, z);
     const auto at_edge = [&](std::span<const double> values) {
-      return options.averaging ? mean_around(values, options.extent, x, y) : value_at(values, cell);
+      return options.averaging ? mean_around(values, options, x, y) : value_at(values, cell);
     };
     FdtdCoefficients of = fdtd_coefficients(at_edge(materials.permittivity), at_edge(materials.conductivity), 1,
                                             cells.spacing(2), time_step);

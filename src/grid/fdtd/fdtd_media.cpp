@@ -33,7 +33,7 @@ FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials
   const bool alike = materials.permittivity.size() == 1 && materials.conductivity.size() == 1 &&
                      !has_edges(materials) && !cells.has_magnetic_walls();
   std::array own{OwnEdges(materials.edges[0]), OwnEdges(materials.edges[1]), OwnEdges(materials.edges[2])};
-  const Around around(options.extent, options.averaging);
+  const Around around(options.extent, options.averaging, options.periodic);
   const ElectricAxes axes = electric_axes(stencil_of(options));
   return numbered<FdtdElectric<double>, 7>(
       different_cells(options, alike), most,
@@ -61,7 +61,7 @@ FdtdNumbered<FdtdElectric<double>> electric_media(const FdtdMaterials& materials
 
 FdtdNumbered<FdtdMagnetic<double>> magnetic_media(const FdtdMaterials& materials, const FdtdOptions& options,
                                                   double time_step, std::size_t most) {
-  const Around around(options.extent, options.averaging);
+  const Around around(options.extent, options.averaging, options.periodic);
   const FdtdCells cells(options);
   return numbered<FdtdMagnetic<double>, 4>(
       different_cells(options, materials.permeability.size() == 1 && !cells.has_magnetic_walls()), most,

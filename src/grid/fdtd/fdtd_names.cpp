@@ -65,12 +65,18 @@ std::span<const std::string_view> fdtd_components(const FdtdOptions& options) no
   }
 }
 
+std::array<bool, 3> open_walls(const FdtdOptions& options) noexcept {
+  std::array<bool, 3> open{};
+  for (std::size_t axis = 0; axis < 3; ++axis) open[axis] = options.magnetic_walls[axis] || options.periodic[axis];
+  return open;
+}
+
 bool on_wall(std::string_view component, const Offsets& cell, int dimensions,
-             const std::array<bool, 3>& magnetic_walls) noexcept {
+             const std::array<bool, 3>& open) noexcept {
   if (is_magnetic(component)) return false;
   const auto along = static_cast<std::size_t>(component[1] - 'x');
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(dimensions); ++axis) {
-    if (axis != along && cell[axis] == 0 && !magnetic_walls[axis]) return true;
+    if (axis != along && cell[axis] == 0 && !open[axis]) return true;
   }
   return false;
 }

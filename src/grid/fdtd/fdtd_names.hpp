@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
@@ -52,8 +53,21 @@ struct ElectricAxes {
 [[nodiscard]] constexpr bool is_magnetic(std::string_view component) noexcept { return component.front() == 'h'; }
 [[nodiscard]] constexpr bool is_memory(std::string_view name) noexcept { return name.starts_with("psi_"); }
 
-/// Whether a component of this cell lies along a wall that conducts, where it stays 0.
+[[nodiscard]] constexpr bool is_periodic(const FdtdOptions& options) noexcept {
+  return options.periodic[0] || options.periodic[1] || options.periodic[2];
+}
+
+/// The axes whose low wall does not conduct, because it is a magnetic conductor or periodic.
+[[nodiscard]] std::array<bool, 3> open_walls(const FdtdOptions& options) noexcept;
+
+/// Whether a component of this cell lies along a wall that conducts, where it stays 0; those of `open` do not.
 [[nodiscard]] bool on_wall(std::string_view component, const Offsets& cell, int dimensions,
-                           const std::array<bool, 3>& magnetic_walls = {}) noexcept;
+                           const std::array<bool, 3>& open = {}) noexcept;
+
+/// The index of the cell before this one on an axis of `count` cells. Before the first is the last one if the axis is
+/// periodic, and otherwise the first again.
+[[nodiscard]] constexpr std::int64_t index_before(std::int64_t index, std::int64_t count, bool periodic) noexcept {
+  return index > 0 ? index - 1 : periodic ? count - 1 : 0;
+}
 
 }  // namespace headrace::grid

@@ -13,6 +13,7 @@
 
 #include "grid/fdtd/fdtd_materials.hpp"
 #include "grid/fdtd/fdtd_media.hpp"
+#include "grid/fdtd/fdtd_names.hpp"
 #include "headrace/base/error.hpp"
 
 /// Numbers the cells of a domain by the materials around their components.
@@ -38,10 +39,12 @@ struct Hash {
   }
 };
 
-/// Reads materials at a cell or at its lower neighbours along some axes.
+/// Reads materials at a cell or at its lower neighbours along some axes. At a wall that is not periodic, a cell is its
+/// own lower neighbour.
 class Around {
  public:
-  Around(const Extent& extent, bool averaging) noexcept : extent_(extent), averaging_(averaging) {}
+  Around(const Extent& extent, bool averaging, const std::array<bool, 3>& periodic) noexcept
+      : extent_(extent), averaging_(averaging), periodic_(periodic) {}
 
   /// The mean of the four cells around an edge along an axis. Adding in pairs across the edge keeps equal values to the
   /// last bit, and mirror images equal. Taking quarters first keeps the sum from overflowing.
@@ -74,12 +77,13 @@ class Around {
  private:
   template <class... Axis>
   [[nodiscard]] std::size_t number(Offsets cell, Axis... before) const noexcept {
-    ((cell[before] = std::max<std::int64_t>(cell[before] - 1, 0)), ...);
+    ((cell[before] = index_before(cell[before], extent_.cells_along()[before], periodic_[before])), ...);
     return static_cast<std::size_t>((cell[2] * extent_.ny + cell[1]) * extent_.nx + cell[0]);
   }
 
   Extent extent_;
   bool averaging_;
+  std::array<bool, 3> periodic_;
 };
 
 /// Applies individual edges to the cells of a domain, which must be visited in order.

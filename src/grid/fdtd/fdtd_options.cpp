@@ -12,6 +12,30 @@
 
 namespace headrace::grid {
 
+namespace {
+
+void check_periodic(const FdtdOptions& options) {
+  if (options.dimensions == 2 && options.periodic[2])
+    throw UsageError("there is no wall across z in two dimensions; give periodic walls of x or y");
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (!options.periodic[axis]) continue;
+    if (options.magnetic_walls[axis]) {
+      throw UsageError(
+          fmt::format("the walls of {0} are periodic, so the low one cannot be a magnetic conductor; leave "
+                      "{0} out of one of them",
+                      "xyz"[axis]));
+    }
+    const auto [low, high] = options.cpml.thickness(axis);
+    if (low == 0 && high == 0) continue;
+    throw UsageError(
+        fmt::format("the walls of {} are periodic, so they have no layers, but {} and {} cells are given; give each "
+                    "wall its own thickness",
+                    "xyz"[axis], low, high));
+  }
+}
+
+}  // namespace
+
 FdtdOptions checked(FdtdOptions options) {
   if (options.dimensions != 2 && options.dimensions != 3) {
     throw UsageError(fmt::format("FDTD has 2 or 3 dimensions, not {}", options.dimensions));
@@ -55,6 +79,7 @@ FdtdOptions checked(FdtdOptions options) {
                     "give each wall its own thickness",
                     "xyz"[axis], options.cpml.thickness(axis)[0]));
   }
+  check_periodic(options);
   return options;
 }
 

@@ -83,9 +83,9 @@ class FdtdPart {
   void set_poles(FdtdPoleTables tables) noexcept;
   /// See FdtdTables::hy_share.
   void set_hy_share(double share) noexcept { tables_.hy_share = static_cast<Value>(share); }
-  /// See FdtdOptions::magnetic_walls.
-  void set_magnetic_walls(const std::array<bool, 3>& walls) noexcept {
-    tables_.conducting = (walls[0] ? 0U : 1U) | (walls[1] ? 0U : 2U) | (walls[2] ? 0U : 4U);
+  /// Says which low walls do not conduct, see open_walls().
+  void set_open_walls(const std::array<bool, 3>& open) noexcept {
+    tables_.conducting = (open[0] ? 0U : 1U) | (open[1] ? 0U : 2U) | (open[2] ? 0U : 4U);
   }
   /// Takes all sources of the domain, because neighbours compute each other's borders too.
   void set_sources(std::span<const FdtdSourceAt> sources);

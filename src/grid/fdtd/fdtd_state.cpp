@@ -80,6 +80,7 @@ Fdtd::State::State(FdtdOptions given) : options(checked(std::move(given))), geom
     throw UsageError(fmt::format("the decomposition covers {} cells, but the domain has {}",
                                  to_string(options.decomposition->extent()), to_string(options.extent)));
   }
+  options.decomposition->set_periodic(options.periodic);
   if (options.precision == Precision::fp32) {
     build<float>(*options.decomposition);
   } else {
@@ -105,7 +106,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
     parts.back().set_layers(parts.back().upload_layers(axes));
     if (stencil_of(options) == FdtdStencil::plane_tm && !has_db_of_hy(options))
       parts.back().set_hy_share(geometry.hy_share());
-    parts.back().set_magnetic_walls(options.magnetic_walls);
+    parts.back().set_open_walls(open_walls(options));
     tables.push_back(parts.back().tables());
   }
   const bool absorbing = options.cpml.cells > 0;
@@ -221,8 +222,12 @@ int Fdtd::State::state_field(std::string_view name) const {
   return component(name);
 }
 
-void Fdtd::State::check_cell(const Offsets& cell, const char* what) const {
-  if (Box::whole(options.extent).contains(Box::cell(cell))) return;
+Offsets Fdtd::State::checked_cell(const Offsets& cell, const char* what) const {
+  Offsets found = cell;
+  for (std::size_t axis = 0; axis < 3; ++axis) {
+    if (options.periodic[axis] && cell[axis] == options.extent.cells_along()[axis]) found[axis] = 0;
+  }
+  if (Box::whole(options.extent).contains(Box::cell(found))) return found;
   throw UsageError(fmt::format("{} in cell ({}, {}, {}) lies outside the domain of {} cells", what, cell[0], cell[1],
                                cell[2], to_string(options.extent)));
 }

@@ -26,8 +26,9 @@ class Fdtd::State {
   [[nodiscard]] int component(std::string_view name) const;
   /// The same for fields that can be saved and restored: components and the memories of layers and poles.
   [[nodiscard]] int state_field(std::string_view name) const;
-  /// Throws UsageError, naming `what` lies there, if a cell is outside the domain.
-  void check_cell(const Offsets& cell, const char* what) const;
+  /// The cell itself, or the one at the other wall for index n of a periodic axis of n cells. Throws UsageError, naming
+  /// `what` lies there, if a cell is outside the domain.
+  [[nodiscard]] Offsets checked_cell(const Offsets& cell, const char* what) const;
   /// Uploads coefficients and graded layers, which take effect with the next step. The materials must have passed
   /// check_materials().
   void set_materials(const FdtdMaterials& materials);

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 
+#include "grid/fdtd/fdtd_names.hpp"
 #include "grid/trials.hpp"
 #include "headrace/base/error.hpp"
 
@@ -33,7 +34,7 @@ Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps
   if (given.ranks) throw UsageError("redundant layers and push cannot be tuned over several ranks; set both of them");
   const bool alone = options.devices.size() == 1;
   const bool in_passes = options.dimensions == 2 && options.pole_values == 0 && given.mode == Mode::streams &&
-                         given.passes != Passes::never;
+                         given.passes != Passes::never && !is_periodic(options);
   const std::span<const int> layers =
       alone && (!in_passes || in_slabs(options)) ? std::span<const int>(kUntried) : kTriedRedundant;
   const std::span<const Push> pushes = alone ? std::span<const Push>(kNoPush) : kTriedPushes;
@@ -60,6 +61,7 @@ std::vector<double> measure_speeds(const FdtdOptions& options, std::uint64_t ste
   const std::int64_t thick = std::max({even, 2 * options.cpml.cells + 1, std::int64_t{2}});
   (flat ? slab.extent.ny : slab.extent.nz) = thick;
   slab.decomposition.reset();
+  slab.periodic = {};  // it may be thinner than the ghosts beyond such walls
   slab.simulation.ranks = nullptr;
   slab.simulation.push = Push::automatic;
   std::vector<double> speeds;

@@ -20,7 +20,7 @@ constexpr int kRedundantMost = 64;
 /// Size of the largest part of a simulation without slabs, in bytes.
 [[nodiscard]] std::size_t bytes_in_core(const Decomposition& decomposition, StencilProgram program,
                                         const SimulationOptions& options, bool host_cores) {
-  choose_kernels(program, options, host_cores, false);
+  choose_kernels(program, options, decomposition, host_cores, false);
   const Flow flow = flow_of(program, std::clamp(options.redundant, 1, kRedundantMost));  // invalid ones fail later
   std::size_t most = 0;
   for (std::size_t part = 0; part < decomposition.parts().size(); ++part) {
@@ -35,16 +35,18 @@ constexpr int kRedundantMost = 64;
   if (options.ranks) return "over several ranks";
   if (decomposition.parts().size() > 1) return "in several parts";
   if (options.mode == Mode::resident) return "in mode 'resident'";
+  if (decomposition.is_periodic()) return "with periodic walls";
   if (decomposition.extent().dimensions() == 1) return "as a single row of cells";
   return {};
 }
 
 }  // namespace
 
-void choose_kernels(StencilProgram& program, const SimulationOptions& options, bool host_cores, bool slabs) {
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, const Decomposition& decomposition,
+                    bool host_cores, bool slabs) {
   constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
   const int steps = slabs ? options.pass_steps : std::min(options.redundant, options.pass_steps);
-  const bool never = options.passes == Passes::never || options.mode == Mode::resident;
+  const bool never = options.passes == Passes::never || options.mode == Mode::resident || decomposition.is_periodic();
   const bool few = options.passes == Passes::automatic && host_cores;
   std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
     return never || sweep.steps > steps || (few && sweep.steps < kLeastOnCpu);

@@ -11,7 +11,8 @@
 namespace headrace::grid {
 
 /// Removes the passes and vectors that must not be used. With `slabs`, a pass may do as many steps as a visit.
-void choose_kernels(StencilProgram& program, const SimulationOptions& options, bool host_cores, bool slabs);
+void choose_kernels(StencilProgram& program, const SimulationOptions& options, const Decomposition& decomposition,
+                    bool host_cores, bool slabs);
 
 /// The budget for a domain that does not fit on its device, or nothing if it fits. Throws UsageError if
 /// SimulationOptions::device_memory_bytes requests slabs for a domain that cannot have any: one in several parts, over

@@ -68,6 +68,7 @@ def choose(
         polarisation=scene.polarisation,
         ranks=layout.ranks,
         magnetic_walls=scene.walls_named(),
+        periodic=scene.periodic_named(),
     )
     weights = tuple(solver.speeds) if by_speed else None
     return Chosen(

@@ -53,7 +53,23 @@ def read_symmetry(domain: Keys) -> tuple[str | None, ...]:
     return found
 
 
-def read_shape(domain: Keys, symmetry: tuple[str | None, ...]) -> tuple[Cell, Spacing, Cpml]:
+def read_periodic(domain: Keys, symmetry: tuple[str | None, ...]) -> tuple[int, ...]:
+    """The axes along which the scene continues at its other wall.
+
+    Raises:
+        UsageError: for unknown axes, or planes of symmetry.
+    """
+    named = domain.words("periodic", AXES[: len(symmetry)], ("x",)) if "periodic" in domain else ()
+    found = tuple(axis for axis, letter in enumerate(AXES[: len(symmetry)]) if letter in named)
+    for axis in found:
+        if symmetry[axis]:
+            raise domain.error(
+                f"{AXES[axis]} also has a plane of symmetry: leave it out here or in symmetry", "periodic"
+            )
+    return found
+
+
+def read_shape(domain: Keys, symmetry: tuple[str | None, ...], periodic: tuple[int, ...]) -> tuple[Cell, Spacing, Cpml]:
     """Cells along each axis, their spacing, and the absorbing layers, which are part of the domain.
 
     Raises:
@@ -62,10 +78,12 @@ def read_shape(domain: Keys, symmetry: tuple[str | None, ...]) -> tuple[Cell, Sp
     size = domain.point("size", [2, 3])
     spacing = domain.per_axis("spacing", len(size), above=0)
     layers = _layers(domain, len(size))
-    try:
-        layers = layers.beside_mirrors([kind is not None for kind in symmetry])
-    except UsageError as error:
-        raise domain.error(str(error), "symmetry") from None
+    mirrored = [kind is not None for kind in symmetry]
+    for key, mirrors, wraps in (("symmetry", mirrored, ()), ("periodic", (), periodic)):
+        try:
+            layers = layers.without(mirrors or [False] * len(size), [axis in wraps for axis in range(len(size))])
+        except UsageError as error:
+            raise domain.error(str(error), key) from None
     shape = []
     for axis, length, one, (low, high) in zip(AXES, size, spacing, layers.at, strict=False):
         count = length / one

@@ -53,7 +53,7 @@ def spare_of(scene: Scene, layout: Layout) -> int:
     kinds = {Device.parse(name).kind.name for name in layout.devices}
     least = _LEAST_ON_CPU if "cpu" in kinds else 2 if scene.cpml else 1
     passes = scene.dimensions == _PLANE and layout.mode == "streams" and layout.redundant >= least
-    passes = passes and not is_dispersive(scene)
+    passes = passes and not is_dispersive(scene) and not scene.periodic
     return len(scene.fields) if passes else 0
 
 
@@ -101,7 +101,11 @@ def _mixed_cells(scene: Scene) -> int:
 def in_slabs(scene: Scene, layout: Layout) -> bool:
     """Whether a scene exceeds its device's memory limit and is therefore visited slab by slab."""
     room = layout.device_memory or Device.parse(layout.devices[0]).memory().free_bytes
-    return layout.may_be_slabs and device_bytes(scene, layout) > room
+    return _may_be_slabs(scene, layout) and device_bytes(scene, layout) > room
+
+
+def _may_be_slabs(scene: Scene, layout: Layout) -> bool:
+    return layout.may_be_slabs and not scene.periodic
 
 
 def _host_bytes(scene: Scene) -> int:
@@ -124,9 +128,9 @@ def check(scene: Scene, layout: Layout) -> None:
     if needed <= sum(free):
         return
     host = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    if layout.may_be_slabs and _host_bytes(scene) <= host:
+    if _may_be_slabs(scene, layout) and _host_bytes(scene) <= host:
         return
-    beside = f", and the host {host / GIB:.3g} GiB" if layout.may_be_slabs else ""
+    beside = f", and the host {host / GIB:.3g} GiB" if _may_be_slabs(scene, layout) else ""
     more = f"; {-(-needed // min(free))} such devices would suffice" if min(free) and "cpu" not in unlike else ""
     raise DeviceError(
         f"{scene.path}: {figure(scene.cells)} cells in {scene.precision} precision need {needed / GIB:.3g} GiB, and "

@@ -120,14 +120,15 @@ def _material_of(scene: Scene, name: str, cell: Cell, laid: Laid) -> Material:
     if name.startswith("h"):
         if not scene.averaging or along >= scene.dimensions or scene.dimensions == _FLAT:
             return own
-        before = materials[cells[tuple(max(at - (axis == along), 0) for axis, at in enumerate(cell))]]
+        below = (scene.index_before(at, axis) if axis == along else at for axis, at in enumerate(cell))
+        before = materials[cells[tuple(below)]]
         return replace(own, permeability=2 / (1 / before.permeability + 1 / own.permeability))
     edge = laid.edge_material(name, cell)
     if edge is not None or not scene.averaging:
         return edge or own
-    # An edge has two cells along each axis across it, but only one along z in two dimensions; at a wall, the cells
-    # there count twice.
-    near = [(at,) if axis == along else (max(at - 1, 0), at) for axis, at in enumerate(cell)]
+    # An edge has two cells along each axis across it, but only one along z in two dimensions; at a wall that is not
+    # periodic, the cells there count twice.
+    near = [(at,) if axis == along else (scene.index_before(at, axis), at) for axis, at in enumerate(cell)]
     around = [materials[cells[place]] for place in product(*near)]
     return replace(
         own,
@@ -263,8 +264,8 @@ def build(scene: Scene, layout: Layout, maker: Callable[..., Solver] | None = No
         shared["polarisation"] = scene.polarisation
     if scene.smoothing:
         shared["per_component"] = True
-    if scene.magnetic_walls:
-        shared["magnetic_walls"] = scene.walls_named()
+    open_walls = {"magnetic_walls": scene.walls_named(), "periodic": scene.periodic_named()}
+    shared |= {name: axes for name, axes in open_walls.items() if axes}
     if layout.device_memory or layout.visit_steps:
         shared |= {"device_memory": layout.device_memory, "visit_steps": layout.visit_steps}
     laid = lay(scene)

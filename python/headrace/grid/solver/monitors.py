@@ -29,7 +29,12 @@ _TRANSFORM_LEAST = 1 << 14  # samples, so that short pulses are resolved in freq
 
 
 def read_monitors(
-    tables: list[Keys], shape: Cell, spacing: Spacing, fields: tuple[str, ...], dt: float
+    tables: list[Keys],
+    shape: Cell,
+    spacing: Spacing,
+    fields: tuple[str, ...],
+    dt: float,
+    periodic: tuple[int, ...] = (),
 ) -> tuple[Monitor, ...]:
     """Reads `[[monitors]]`.
 
@@ -41,14 +46,15 @@ def read_monitors(
         name, kind = keys.text("id", f"monitor{number}"), keys.choice("type", _KINDS)
         asked = keys.point("low", [len(shape)]), keys.point("high", [len(shape)])
         low, high = (nearest_node(corner, spacing) for corner in asked)
-        for axis, first, last, count in zip(AXES, low, high, shape, strict=False):
-            if not 0 <= first <= last < count:
+        for axis, (first, last, count) in enumerate(zip(low, high, shape, strict=True)):
+            end = count if axis in periodic else count - 1  # the last node of a periodic axis is the first one
+            if not 0 <= first <= last <= end:
                 raise keys.error(
-                    f"it goes from node {first} to {last} along {axis}, but must lie within 0 to {count - 1} and go up"
+                    f"it goes from node {first} to {last} along {AXES[axis]}, but must lie within 0 to {end} and go up"
                 )
         summed = fields
         if kind == FLUX:
-            _check_plane(keys, low, high)
+            _check_plane(keys, low, high, periodic)
         else:
             summed = read_components(keys, "fields", fields)
         frequencies = _frequencies(keys, dt)
@@ -63,12 +69,13 @@ def read_monitors(
     return tuple(found)
 
 
-def _check_plane(keys: Keys, low: Cell, high: Cell) -> None:
+def _check_plane(keys: Keys, low: Cell, high: Cell, periodic: tuple[int, ...]) -> None:
     across = [axis for axis, first, last in zip(AXES, low, high, strict=False) if first == last]
     if len(across) != 1:
         what = f"it has no extent along {' and '.join(across)}" if across else "it has an extent along every axis"
         raise keys.error(f"{what}: flux goes through a plane, or in two dimensions a line, with no extent along one")
-    if low[AXES.index(across[0])] == 0:
+    axis = AXES.index(across[0])
+    if low[axis] == 0 and axis not in periodic:
         raise keys.error(f"its plane lies on the wall at {across[0]} = 0, through which nothing flows")
 
 
@@ -118,7 +125,7 @@ class _Part:
     """The sum of one field in one box."""
 
     frequencies: NDArray[np.float64]
-    where: tuple[slice, ...]
+    where: tuple[Any, ...]
     total: NDArray[np.complex128]
     peak: float = 0.0
     last: float = 0.0
@@ -145,9 +152,9 @@ class Recorder:
             for name in names:
                 # The magnetic field on a plane of nodes is the mean of those half a cell below and above.
                 low = [at - (axis == across and name[0] == "h") for axis, at in enumerate(monitor.low)]
-                where = tuple(slice(first, last + 1) for first, last in zip(low, monitor.high, strict=True))
-                shape = (len(monitor.frequencies), *(one.stop - one.start for one in where))
-                part = _Part(np.array(monitor.frequencies), where, np.zeros(shape, np.complex128))
+                ranges = [range(first, last + 1) for first, last in zip(low, monitor.high, strict=True)]
+                shape = (len(monitor.frequencies), *map(len, ranges))
+                part = _Part(np.array(monitor.frequencies), _where(scene, ranges), np.zeros(shape, np.complex128))
                 self._parts.setdefault(name, {})[monitor.name] = part
 
     def watchers(self) -> list[Watcher]:
@@ -194,6 +201,13 @@ class Recorder:
             found += sign * 2 * np.real(product.reshape(len(found), -1).sum(axis=1))
         area = area_across(scene.spacing, axis) if scene.dimensions == len(AXES) else scene.spacing[1 - axis]
         return np.asarray(found * area)
+
+
+def _where(scene: Scene, ranges: list[range]) -> tuple[Any, ...]:
+    """An index of these nodes; beyond periodic walls they are those at the other wall."""
+    if not scene.periodic:
+        return tuple(slice(one.start, one.stop) for one in ranges)
+    return np.ix_(*(np.array(one) % count for one, count in zip(ranges, scene.shape, strict=True)))
 
 
 def _share(last: float, peak: float) -> float:

@@ -148,12 +148,17 @@ class _Canvas:
 
     def _keep_edges(self, along: int, nodes: Nodes, number: int) -> None:
         """Gives some edges their own material, and makes all cells around them hold it."""
-        held, shape = self._edges_own(), np.array(self.cells.shape)
-        inside = nodes[((nodes >= 0) & (nodes < shape)).all(axis=1)]
+        held = self._edges_own()
+        shape, inside = np.array(self.cells.shape), nodes.copy()
+        wraps = [axis for axis in self._scene.periodic if axis != along]
+        for axis in wraps:
+            inside[inside[:, axis] == shape[axis], axis] = 0  # the far wall is the near one
+        inside = inside[((inside >= 0) & (inside < shape)).all(axis=1)]
         self._own[along][tuple(inside.T)] = number
         for bit, offset in self._around(along):
-            cells = nodes - np.array(offset)
-            cells = cells[((cells >= 0) & (cells < shape)).all(axis=1)]
+            cells = inside - np.array(offset)
+            cells[:, wraps] %= shape[wraps]
+            cells = cells[(cells >= 0).all(axis=1)]
             held[tuple(cells.T)] |= np.uint16(bit)
 
     def _hold(self, slab: Slab, inside: Mask, numbers: list[int] | list[Numbers]) -> None:
@@ -166,17 +171,24 @@ class _Canvas:
             number = numbers[along]
             for bit, offset in reversed(list(self._around(along))):
                 held[slab][inside] |= np.uint16(bit)
-                # Edges on the far walls do not belong to the domain.
-                kept = tuple(
-                    slice(0, min(one.stop + step, count) - one.start - step)
-                    for one, step, count in zip(slab, offset, self.cells.shape, strict=True)
-                )
-                moved = tuple(
-                    slice(one.start + step, min(one.stop + step, count))
-                    for one, step, count in zip(slab, offset, self.cells.shape, strict=True)
-                )
-                here = inside[kept]
-                self._own[along][moved][here] = number if isinstance(number, int) else number[kept][here]
+                for kept, moved in self._nodes_of(slab, offset):
+                    here = inside[kept]
+                    self._own[along][moved][here] = number if isinstance(number, int) else number[kept][here]
+
+    def _nodes_of(self, slab: Slab, offset: tuple[int, ...]) -> Iterator[tuple[Slab, Slab]]:
+        """Cells of a slab, relative to its corner, and their nodes at this offset, in pieces.
+
+        Nodes on a far wall do not belong to the domain, unless they are those on the other wall of a periodic axis.
+        """
+        choices = []
+        for axis, (one, step, count) in enumerate(zip(slab, offset, self.cells.shape, strict=True)):
+            stop = min(one.stop + step, count)
+            pieces = [(slice(0, stop - one.start - step), slice(one.start + step, stop))]
+            if one.stop + step > count and axis in self._scene.periodic:
+                pieces.append((slice(stop - one.start - step, None), slice(0, 1)))
+            choices.append(pieces)
+        for chosen in product(*choices):
+            yield tuple(kept for kept, _ in chosen), tuple(moved for _, moved in chosen)
 
     def edges(self) -> dict[str, OwnEdges]:
         """The edges that cells hold in the end."""
@@ -186,9 +198,9 @@ class _Canvas:
         for along in self._alongs:
             kept = np.zeros(self.cells.shape, dtype=bool, order="F")
             for bit, offset in self._around(along):
-                to = tuple(slice(step, None) for step in offset)
-                of = tuple(slice(0, count - step) for step, count in zip(offset, self.cells.shape, strict=True))
-                kept[to] |= (self._held[of] & np.uint16(bit)) != 0
+                whole = tuple(slice(0, count) for count in self.cells.shape)
+                for of, to in self._nodes_of(whole, offset):
+                    kept[to] |= (self._held[of] & np.uint16(bit)) != 0
             cells = np.flatnonzero(kept.ravel(order="F")).astype(np.int64)
             if cells.size:
                 found[f"e{'xyz'[along]}"] = OwnEdges(cells, self._own[along].ravel(order="F")[cells])

@@ -28,8 +28,9 @@ _MARKER_ROWS = 8
 FRAMES_PER_SECOND = 15
 _SHOWN = 99.0  # percentile of the field's strength that gets the full colour: the field near a source is far stronger
 SOURCE, RECEIVER, WALL = "#b3541e", "#1d7a4c", "#5b3f8f"
-STYLES = {MAGNETIC: "--", ELECTRIC: "-"}
-"""Lines of walls that are planes of symmetry."""
+PERIODIC = "periodic"
+STYLES = {MAGNETIC: "--", ELECTRIC: "-", PERIODIC: ":"}
+"""Lines of walls that are planes of symmetry, or periodic."""
 
 
 @dataclass(frozen=True)
@@ -115,13 +116,14 @@ def _limit(frames: Sequence[Frame]) -> float:
     return float(np.percentile(strengths, _SHOWN)) if strengths.size else 1.0
 
 
-def mark_symmetry(axes: Any, scene: Scene, right: int, up: int) -> list[str]:  # noqa: ANN401 - matplotlib is optional
-    """Draws the walls beyond which the scene continues as its mirror image; returns their kinds."""
-    shown = [(axis, kind) for axis, kind in enumerate(scene.symmetry) if kind and axis in (right, up)]
-    for axis, kind in shown:
-        ends = ([0, 0], [0, scene.size[up]]) if axis == right else ([0, scene.size[right]], [0, 0])
+def mark_walls(axes: Any, scene: Scene, right: int, up: int) -> list[str]:  # noqa: ANN401 - matplotlib is optional
+    """Draws the walls beyond which the scene continues, as its mirror image or periodically; returns their kinds."""
+    shown = [(axis, 0.0, kind) for axis, kind in enumerate(scene.symmetry) if kind and axis in (right, up)]
+    shown += [(axis, at, PERIODIC) for axis in scene.periodic if axis in (right, up) for at in (0.0, scene.size[axis])]
+    for axis, at, kind in shown:
+        ends = ([at, at], [0, scene.size[up]]) if axis == right else ([0, scene.size[right]], [at, at])
         axes.plot(*ends, color=WALL, lw=4, ls=STYLES[kind], solid_capstyle="butt", clip_on=False, zorder=4)
-    return [kind for _, kind in shown]
+    return [kind for _, _, kind in shown]
 
 
 def unit_of(field: str) -> str:
@@ -175,7 +177,7 @@ class _Canvas:
 
     def _mark(self, plane: Plane) -> None:
         right, up = plane.axes
-        mark_symmetry(self._axes, plane.scene, right, up)
+        mark_walls(self._axes, plane.scene, right, up)
         for places, marker, colour, label in (
             (plane.scene.sources, "*", SOURCE, "source"),
             (plane.scene.receivers, "v", RECEIVER, "receiver"),

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from headrace._core import pole_values_needed
 from headrace.errors import UsageError
 from headrace.grid.dispersion import Debye, Drude, Lorentz, Pole, medium_of
+from headrace.grid.domain import walls_of
 from headrace.grid.solver.keys import Keys
 from headrace.grid.solver.painting import Laid, lay
 from headrace.grid.solver.scene import Material, Scene
@@ -130,7 +131,14 @@ def values_needed(scene: Scene, laid: Laid) -> int:
     made = [medium_of(poles) for poles in media.listed]
     return int(
         pole_values_needed(
-            scene.dimensions, shape, scene.averaging, made, flat, (edges[0], edges[1], edges[2]), scene.polarisation
+            scene.dimensions,
+            shape,
+            scene.averaging,
+            made,
+            flat,
+            (edges[0], edges[1], edges[2]),
+            scene.polarisation,
+            walls_of(scene.periodic_named(), scene.dimensions),
         )
     )
 

@@ -10,7 +10,7 @@ from typing import Any
 from headrace.errors import DataError
 from headrace.grid.solver.checks import check_objects, check_places, check_resolution, courant_limit, listed
 from headrace.grid.solver.components import read_component, read_components
-from headrace.grid.solver.domain import read_polarisation, read_shape, read_smoothing, read_symmetry
+from headrace.grid.solver.domain import read_periodic, read_polarisation, read_shape, read_smoothing, read_symmetry
 from headrace.grid.solver.ids import known_material, unique
 from headrace.grid.solver.keys import WHOLE_MOST, Keys
 from headrace.grid.solver.monitors import read_monitors
@@ -84,7 +84,8 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
     title = top.text("title", path.stem)
     domain = top.table("domain", required=True)
     symmetry = read_symmetry(domain)
-    shape, spacing, layers = read_shape(domain, symmetry)
+    periodic = read_periodic(domain, symmetry)
+    shape, spacing, layers = read_shape(domain, symmetry, periodic)
     dimensions = len(shape)
     polarisation = read_polarisation(domain, dimensions)
     fields = fields_of(dimensions, polarisation)
@@ -119,9 +120,10 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
         snapshots=_snapshots(top.table("snapshots"), fields, dt, steps),
         scan=_scan(top.table("scan"), dimensions, spacing, given="scan" in top),
         plane_waves=_plane_waves(top.tables("plane_waves"), shape, spacing, layers.cells, fields, sources, path),
-        monitors=read_monitors(top.tables("monitors"), shape, spacing, fields, dt),
+        monitors=read_monitors(top.tables("monitors"), shape, spacing, fields, dt, periodic),
         polarisation=polarisation,
         symmetry=symmetry,
+        periodic=periodic,
         smoothing=smoothing,
     )
     top.done()
@@ -131,6 +133,8 @@ def _scene(top: Keys, path: Path, lines: list[int]) -> Scene:
             "scene, or use three dimensions",
             "symmetry",
         )
+    if smoothing and periodic:
+        raise domain.error("cannot be combined with periodic walls: leave it out", "smoothing")
     if smoothing and is_dispersive(scene):
         raise domain.error("cannot be combined with dispersive materials: leave it out", "smoothing")
     return check_resolution(check_places(check_objects(scene)))

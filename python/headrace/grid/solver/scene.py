@@ -169,6 +169,8 @@ class Scene:
     """In two dimensions "tm" (ez, hx, hy) or "te" (hz, ex, ey); in three always "tm"."""
     symmetry: tuple[str | None, ...] = ()
     """What the low wall of each axis is to the mirror image beyond it: ELECTRIC, MAGNETIC, or None for no symmetry."""
+    periodic: tuple[int, ...] = ()
+    """Axes along which the scene continues at its other wall."""
     smoothing: bool = False
     """Whether these means are taken over the exact shapes, and contours end where conductors begin."""
     warnings: tuple[str, ...] = field(default=(), compare=False)
@@ -186,6 +188,10 @@ class Scene:
     def walls_named(self) -> tuple[str, ...]:
         """The same by name."""
         return tuple("xyz"[axis] for axis in self.magnetic_walls)
+
+    def periodic_named(self) -> tuple[str, ...]:
+        """The periodic axes by name."""
+        return tuple("xyz"[axis] for axis in self.periodic)
 
     @property
     def cpml(self) -> int:
@@ -226,8 +232,16 @@ class Scene:
         return ((one.shape, one.material) for one in self.objects if not isinstance(one.shape, Sheet | Wire))
 
     def cell(self, position: Point) -> Cell:
-        """The node nearest to a position; it may be outside."""
-        return nearest_node(position, self.spacing)
+        """The node nearest to a position; it may be outside. The last node of a periodic axis is the first one."""
+        found = nearest_node(position, self.spacing)
+        if not self.periodic:
+            return found
+        last = [axis in self.periodic and at == self.shape[axis] for axis, at in enumerate(found)]
+        return tuple(0 if wraps else at for wraps, at in zip(last, found, strict=True))
+
+    def index_before(self, index: int, axis: int) -> int:
+        """The index of the cell before this one along an axis; at a wall, the first again unless it is periodic."""
+        return index - 1 if index else self.shape[axis] - 1 if axis in self.periodic else 0
 
     def at(self, node: Iterable[int]) -> Point:
         """Position of a node in metres."""
@@ -243,13 +257,14 @@ class Scene:
 
     def has_node(self, node: Sequence[int]) -> bool:
         """Whether a node belongs to the domain."""
-        return all(0 <= at < count for at, count in zip(node, self.shape, strict=True))
+        ends = (count + (axis in self.periodic) for axis, count in enumerate(self.shape))
+        return all(0 <= at < end for at, end in zip(node, ends, strict=True))
 
     def is_placed(self, position: Point) -> bool:
         """Whether a position is that of a node, up to rounding."""
         return all(
-            abs(at - node) <= SLACK * one
-            for at, node, one in zip(position, self.placed(position), self.spacing, strict=True)
+            abs(at - node * one) <= SLACK * one
+            for at, node, one in zip(position, nearest_node(position, self.spacing), self.spacing, strict=True)
         )
 
     def moved(self, number: int) -> "Scene":
@@ -288,6 +303,7 @@ class Scene:
             *(("smoothing",) if self.smoothing else ()),
             *((self.polarisation,) if self.polarisation != "tm" else ()),
             *(("magnetic walls", *self.magnetic_walls) if self.magnetic_walls else ()),
+            *(("periodic", *self.periodic) if self.periodic else ()),
             *(self.cell(one.position) for one in self.sources),
             *(self.cell(one.position) for one in self.receivers),
             # Default values add nothing, so that checkpoints of earlier versions stay valid.

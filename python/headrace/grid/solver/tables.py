@@ -63,6 +63,7 @@ class Domain(Keys):
     smoothing: bool | None = None
     background: str | None = None
     symmetry: Mapping[str, str] | None = None
+    periodic: Sequence[str] | None = None
 
 
 @dataclass(kw_only=True)

@@ -98,6 +98,8 @@ def write(path: Path, traces: Traces) -> None:
                 file.attrs["cpml" if name == "cells" else f"cpml_{name}"] = value
         if any(scene.symmetry):
             file.attrs["symmetry"] = [kind or "" for kind in scene.symmetry]
+        if scene.periodic:
+            file.attrs["periodic"] = list(scene.periodic_named())
         file.attrs["spacing"] = plain(scene.spacing)
         file.attrs["shape"] = scene.shape
         file.attrs["steps"] = traces.steps

@@ -13,13 +13,14 @@ from headrace.errors import UsageError
 from headrace.grid.solver.model import times
 from headrace.grid.solver.painting import Laid, lay
 from headrace.grid.solver.pictures import (
+    PERIODIC,
     RECEIVER,
     SOURCE,
     STYLES,
     WALL,
     Plane,
     draw_radargram_in,
-    mark_symmetry,
+    mark_walls,
     unit_of,
 )
 from headrace.grid.solver.scene import Material, Scene
@@ -118,7 +119,7 @@ def _draw_plane(axes: Any, plane: Plane, laid: Laid, colours: Colours) -> None: 
     _draw_layers(axes, scene, right, up)
     _draw_thin(axes, plane, colours)
     _draw_places(axes, scene, right, up)
-    mark_symmetry(axes, scene, right, up)
+    mark_walls(axes, scene, right, up)
     axes.set_xlim(0, scene.size[right])
     axes.set_ylim(0, scene.size[up])
     axes.set_xlabel(f"{AXES[right]}, m", color=INK)
@@ -239,6 +240,8 @@ def _legend(figure: Any, scene: Scene, laid: Laid, colours: Colours) -> None:  #
         Line2D([], [], color=WALL, ls=STYLES[kind], lw=3, label=f"mirror, {kind} wall")
         for kind in dict.fromkeys(kind for kind in scene.symmetry if kind)
     ]
+    if scene.periodic:
+        entries.append(Line2D([], [], color=WALL, ls=STYLES[PERIODIC], lw=3, label="periodic wall"))
     columns = max(1, min(4 if scene.dimensions == _FLAT else 6, len(entries)))
     figure.legend(handles=entries, loc="outside lower center", ncols=columns, fontsize="small", frameon=False)
 

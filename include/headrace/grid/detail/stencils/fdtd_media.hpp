@@ -68,7 +68,7 @@ template <class Combination>
 }
 
 /// Splits cells `begin` to `end` of a row into runs of one combination and mixed ones: visit(first, end, number), where
-/// `number` may be kMixed.
+/// `number` may be kMixed. Cells beyond periodic walls, which no run covers, count as mixed.
 template <class Combination, class Row, class Visit>
 HEADRACE_HD inline void visit_runs(const FdtdMedia<Combination>& media, const Row& row, std::int32_t begin,
                                    std::int32_t end, const Visit& visit) {
@@ -76,15 +76,25 @@ HEADRACE_HD inline void visit_runs(const FdtdMedia<Combination>& media, const Ro
   constexpr std::int32_t kRun = FdtdMedia<Combination>::kRun;
   const auto& region = *row.region;
   const std::int64_t in_row = (region.extent[0] + kRun - 1) / kRun;
-  const std::int64_t number_of_row =
-      std::int64_t{region.own_low[2] + row.z} * region.extent[1] + region.own_low[1] + row.y;
-  const std::uint32_t* const runs = media.runs + number_of_row * in_row;
   const std::int32_t low = region.own_low[0];
+  const std::int32_t y = region.own_low[1] + row.y;
+  const std::int32_t z = region.own_low[2] + row.z;
+  const bool is_covered = y >= 0 && y < region.extent[1] && z >= 0 && z < region.extent[2];
+  const std::uint32_t* const runs = media.runs + (is_covered ? (std::int64_t{z} * region.extent[1] + y) * in_row : 0);
+  const std::int32_t covered_low = -low;
+  const std::int32_t covered_high = is_covered ? region.extent[0] - low : covered_low;
   for (std::int32_t first = begin; first < end;) {
-    std::int32_t run = (low + first) / kRun;
-    const std::uint32_t number = runs[run];
-    while ((run + 1) * kRun - low < end && runs[run + 1] == number) ++run;
-    const std::int32_t after = (run + 1) * kRun - low < end ? (run + 1) * kRun - low : end;
+    std::uint32_t number = FdtdMedia<Combination>::kMixed;
+    std::int32_t after = end;
+    if (first >= covered_low && first < covered_high) {
+      std::int32_t run = (low + first) / kRun;
+      number = runs[run];
+      after = end < covered_high ? end : covered_high;
+      while ((run + 1) * kRun - low < after && runs[run + 1] == number) ++run;
+      after = (run + 1) * kRun - low < after ? (run + 1) * kRun - low : after;
+    } else if (first < covered_low && covered_low < end) {
+      after = covered_low;
+    }
     visit(first, after, number);
     first = after;
   }

@@ -58,7 +58,8 @@ struct FdtdTables {
   };
   FdtdMedia<FdtdMagnetic<Value>> magnetic_media{};  ///< As electric_media.
   FdtdDispersion<Value> dispersion;                 ///< With dispersive media only.
-  /// Bit n is set if the low wall of axis n conducts, so that E along it stays 0; it may be a magnetic conductor.
+  /// Bit n is set if the low wall of axis n conducts, so that E along it stays 0; it may be a magnetic conductor, or
+  /// periodic.
   std::uint32_t conducting = 7;
 };
 
@@ -79,9 +80,14 @@ template <class Point>
   return low;
 }
 
+/// The number of a cell; beyond a periodic wall that of the cell of the domain which it is.
 template <class Cell>
 [[nodiscard]] HEADRACE_HD inline std::int64_t cell_number(const Cell& cell) noexcept {
-  return (std::int64_t{cell.z()} * cell.extent(1) + cell.y()) * cell.extent(0) + cell.x();
+  const auto wrapped = [&](std::int32_t at, int axis) {
+    const std::int32_t count = cell.extent(axis);
+    return std::int64_t{at < 0 ? at + count : at >= count ? at - count : at};
+  };
+  return (wrapped(cell.z(), 2) * cell.extent(1) + wrapped(cell.y(), 1)) * cell.extent(0) + wrapped(cell.x(), 0);
 }
 
 /// A source phase in one cell. Several sources add up in the order in which they were added.
