@@ -112,6 +112,17 @@ Status launch_phase(StreamRef stream, const StencilProgram& program, std::byte* 
   return stream.launch(program.kernels[launch.phase], launch.shape, arguments);
 }
 
+SweepPlaces places_of(const SweepProgram& sweep, const FieldTable& from,
+                      std::span<const std::uint8_t, kFieldsMax> to) noexcept {
+  SweepPlaces places{.from = from, .to = {}};
+  std::ranges::copy(to, places.to);
+  for (const Swap& its : sweep.renamed) {
+    std::swap(places.from.slots[its.first], places.from.slots[its.second]);
+    std::swap(places.to[its.first], places.to[its.second]);
+  }
+  return places;
+}
+
 Status launch_pass(StreamRef stream, const Kernel& kernel, std::byte* stencil, const SweepCut& cut, SweepPlaces places,
                    std::uint64_t step, SweepChain chain, SweepWatch* watch) noexcept {
   SweepRegion region = cut.region;

@@ -65,6 +65,9 @@ class Launcher {
 /// Enqueues a phase of the step that follows `step` others. `table` says where the fields are.
 [[nodiscard]] Status launch_phase(StreamRef stream, const StencilProgram& program, std::byte* stencil,
                                   const PhaseLaunch& launch, FieldTable table, std::uint64_t step) noexcept;
+/// Where the kernels of a pass find the fields of `from`, and where they leave them according to `to`.
+[[nodiscard]] SweepPlaces places_of(const SweepProgram& sweep, const FieldTable& from,
+                                    std::span<const std::uint8_t, kFieldsMax> to) noexcept;
 /// Enqueues a pass whose first step follows `step` others. Only a watched kernel takes `watch`.
 [[nodiscard]] Status launch_pass(StreamRef stream, const Kernel& kernel, std::byte* stencil, const SweepCut& cut,
                                  SweepPlaces places, std::uint64_t step, SweepChain chain = {},

@@ -31,8 +31,7 @@ Status Part::launch_all(StreamRef stream, const Leg& leg, const Launches& launch
     const bool watches = watch_.sums != nullptr;
     const SweepCut& cut = watches ? launch.watched : launch.plain;
     const std::uint64_t first = step + 1 - leg.steps;
-    SweepPlaces places{.from = table_, .to = {}};
-    std::ranges::copy(after.slots, places.to);
+    const SweepPlaces places = places_of(*leg.sweep, table_, after.slots);
     SweepWatch watch = watch_;
     if (watches) watch.sums += (first - watched_from_) * ChangeSums::kSlots;
     const Kernel& kernel = watches ? leg.sweep->watched : leg.sweep->kernel;

@@ -19,6 +19,7 @@ using grid::CpmlOptions;
 using grid::Decomposition;
 using grid::Fdtd;
 using grid::FdtdOptions;
+using grid::Passes;
 using grid::Precision;
 using grid::Push;
 
@@ -112,6 +113,7 @@ struct Way {
   std::array<std::size_t, 3> cut;
   int redundant = 1;
   Push push = Push::automatic;
+  Passes passes = Passes::automatic;
 };
 
 constexpr double kSpacing = 1e-3;
@@ -131,7 +133,7 @@ constexpr double kSpacing = 1e-3;
   options.spacing = kSpacing;
   options.decomposition = Decomposition::blocks(scene.extent, way.cut);
   options.devices.assign(way.cut[0] * way.cut[1] * way.cut[2], device);
-  options.simulation = {.redundant = way.redundant, .push = way.push};
+  options.simulation = {.redundant = way.redundant, .push = way.push, .passes = way.passes};
   options.cpml.cells = scene.layer;
   options.precision = precision;
   options.averaging = scene.averaging;
@@ -298,6 +300,21 @@ TEST_P(FdtdTest, MaterialsPerComponentAreThoseOfPlainLoops) {
   plane.layer = 0;
   expect_right<double>(plane, {{1, 1, 1}}, device());
   expect_right<float>(plane, {{2, 1, 1}, 4}, device());
+}
+
+/// A pass leaves the layers to phases, and has the kernels of a stencil without layers.
+TEST_P(FdtdTest, PassesBetweenLayersAreThoseOfPlainLoops) {
+  const Way way{{1, 1, 1}, 4, Push::automatic, Passes::always};
+  Scene plane = kPlane;
+  plane.extent = {140, 70, 1};
+  Scene components = plane;
+  components.component = component_at;
+  Scene te = kPlaneTe;
+  te.extent = plane.extent;
+  for (const Scene& scene : {plane, components, te}) {
+    expect_right<float>(scene, way, device());
+    expect_right<double>(scene, way, device());
+  }
 }
 
 TEST_P(FdtdTest, ARunForMaterialsPerComponentTakesThoseOfCellsToo) {

@@ -39,6 +39,7 @@
 #include "headrace/grid/detail/steps_kernel.hpp"
 #include "headrace/grid/detail/sweep.hpp"
 #include "headrace/grid/detail/sweep_kernel.hpp"
+#include "headrace/grid/detail/swept_by.hpp"
 
 namespace headrace::grid {
 
@@ -48,6 +49,7 @@ struct SweepProgram {
   Kernel kernel;                ///< Arguments: the stencil, SweepPlaces, a SweepRegion.
   Kernel watched;               ///< The same, with a SweepWatch; only where the stencil has a watched field.
   std::vector<Swap> redirects;  ///< Fields that it stores in another's memory.
+  std::vector<Swap> renamed;    ///< Fields that the kernel knows by each other's number.
   FieldSet loaded;              ///< Fields that the pass reads from memory.
   FieldSet stored;              ///< Fields that the pass writes to memory.
   Layers halo;                  ///< How far beyond what it stores it reads.
@@ -131,18 +133,20 @@ template <class Stencil>
 template <class Stencil, int Steps>
 [[nodiscard]] static SweepProgram sweep_of() {
   using Plan = Sweep<Stencil, Steps>;
+  using By = SweptBy<Stencil>;
+  static_assert(is_swept_alike<Stencil, Steps>(), "the passes of SweptBy differ from those of the stencil");
   constexpr auto kRedirects = Plan::redirects();
   SweepProgram made{.steps = Steps,
-                    .kernel = make_kernel<SweepKernel<Stencil, Steps>, Stencil, SweepPlaces, SweepRegion, SweepChain>(),
+                    .kernel = make_kernel<SweepKernel<By, Steps>, By, SweepPlaces, SweepRegion, SweepChain>(),
                     .watched = {},
                     .redirects = {},
+                    .renamed = {swept_fields<Stencil>().begin(), swept_fields<Stencil>().end()},
                     .loaded = Plan::loaded(),
                     .stored = Plan::stored(),
                     .halo = Plan::halo(),
                     .patches = {}};
   if constexpr (requires { Stencil::kWatched; }) {
-    made.watched =
-        make_kernel<SweepKernel<Stencil, Steps, true>, Stencil, SweepPlaces, SweepRegion, SweepChain, SweepWatch>();
+    made.watched = make_kernel<SweepKernel<By, Steps, true>, By, SweepPlaces, SweepRegion, SweepChain, SweepWatch>();
   }
   made.redirects.assign(kRedirects.swaps.begin(), kRedirects.swaps.begin() + kRedirects.count);
   return made;

@@ -139,8 +139,7 @@ Status SlabGrid::launch(const Operation& operation, const std::vector<Box>& boxe
     return status;
   }
   launcher.add_pass(launches, *operation.sweep, boxes);
-  SweepPlaces places{.from = table, .to = {}};
-  std::ranges::copy(operation.to, places.to);
+  const SweepPlaces places = places_of(*operation.sweep, table, operation.to);
   for (const SweepLaunch& its : launches.sweeps) {
     if (status) status = launch_pass(compute_, operation.sweep->kernel, stencil_.data(), its.plain, places, step);
   }

@@ -84,6 +84,8 @@ struct Fdtd2dTe {
   static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
   /// Phases that passes over memory do.
   static constexpr auto kSwept = swept<Dispersive>(kVectored);
+  /// The stencil whose kernels do the passes, which leave absorbing layers to other phases.
+  using SweptBy = Fdtd2dTe<V, false, Dispersive>;
 
   /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;

@@ -211,4 +211,13 @@ class Sweep {
   }
 };
 
+/// The operations of a pass, and what it loads and stores. Templates that are compiled once for each row and operation
+/// read these, because a compiler would work out each call of Sweep's functions anew.
+template <class Stencil, int Steps>
+inline constexpr auto kSweepOps = Sweep<Stencil, Steps>::ops();
+template <class Stencil, int Steps>
+inline constexpr FieldSet kSweepLoaded = Sweep<Stencil, Steps>::loaded();
+template <class Stencil, int Steps>
+inline constexpr FieldSet kSweepStored = Sweep<Stencil, Steps>::stored();
+
 }  // namespace headrace::grid

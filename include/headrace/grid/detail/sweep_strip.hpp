@@ -127,7 +127,7 @@ struct SweepStrip {
   template <int WindowNumber, class Position>
   HEADRACE_HD void load_one(Window& window, Position position, std::int32_t row, bool is_held) const {
     Value* to = window.at[WindowNumber][Window::ring(position.row())] + kBeside;
-    if constexpr (!Plan::loaded().contains(WindowNumber)) {
+    if constexpr (!kSweepLoaded<Stencil, Steps>.contains(WindowNumber)) {
       if (is_held) return;  // a phase sets all of it
       const std::int32_t past = kWide ? place.end - x : kCells;
       HEADRACE_EACH_CELL
@@ -162,7 +162,7 @@ struct SweepStrip {
 
   template <int OpNumber, class Position>
   HEADRACE_HD void do_one(Window& window, Position position, std::int32_t loaded_row) {
-    constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+    constexpr typename Plan::Op kOp = kSweepOps<Stencil, Steps>[OpNumber];
     const std::int32_t row = loaded_row - kOp.lag;
     if (!kAsksNothing && (row < region.held.low[1] || row >= region.held.low[1] + region.held.size[1])) return;
     if constexpr (!kWide) {
@@ -181,7 +181,7 @@ struct SweepStrip {
   /// Adds up a step's changes in a row, in the cells that the part owns and this strip stores.
   template <int OpNumber, class Position>
   HEADRACE_HD void watch_row(const Window& window, Position position, std::int32_t row) {
-    constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+    constexpr typename Plan::Op kOp = kSweepOps<Stencil, Steps>[OpNumber];
     constexpr int kBefore = Plan::windows(kOp.step)[Stencil::kWatched];
     constexpr int kAfter = Plan::windows(kOp.step + 1)[Stencil::kWatched];
     static_assert(kBefore != kAfter, "a watched field is one that each step swaps with another");
@@ -239,7 +239,7 @@ struct SweepStrip {
   /// Fetches what a phase reads from the cells of neighbouring threads.
   template <int OpNumber, int WindowNumber, class Position>
   HEADRACE_HD void look_beside_one(Window& window, Position position) const {
-    constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+    constexpr typename Plan::Op kOp = kSweepOps<Stencil, Steps>[OpNumber];
     if constexpr (kOp.neighbours.contains(WindowNumber)) {
       constexpr int kDown = static_cast<int>(kOp.reach.low[1]);
       constexpr int kUp = static_cast<int>(kOp.reach.high[1]);
@@ -271,7 +271,7 @@ struct SweepStrip {
 
   template <int Field, class Position>
   HEADRACE_HD void store_one(const Window& window, Position position, std::int32_t row) const {
-    if constexpr (Plan::stored().contains(Field)) {
+    if constexpr (kSweepStored<Stencil, Steps>.contains(Field)) {
       constexpr int kWindow = Plan::windows(Steps)[Field];
       const Value* from = window.at[kWindow][Window::ring(position.row() - kLag)] + kBeside;
       Value* to =

@@ -94,15 +94,15 @@ class SweepCell {
 
  private:
   using Plan = Sweep<Stencil, Steps>;
-  static constexpr typename Plan::Op kOp = Plan::ops()[OpNumber];
+  static constexpr typename Plan::Op kOp = kSweepOps<Stencil, Steps>[OpNumber];
   using Declared = PhaseAccess<Stencil, kOp.phase>;
 
   [[nodiscard]] HEADRACE_HD static constexpr int window_of(int field) noexcept {
-    constexpr typename Plan::Windows kIts = Plan::windows(Plan::ops()[OpNumber].step);
+    constexpr typename Plan::Windows kIts = Plan::windows(kOp.step);
     return kIts[static_cast<std::size_t>(field)];
   }
   [[nodiscard]] HEADRACE_HD constexpr int row(int dy) const noexcept {
-    constexpr int kLag = Plan::ops()[OpNumber].lag;
+    constexpr int kLag = kOp.lag;
     return Window::ring(position_.row() - kLag + dy);
   }
 

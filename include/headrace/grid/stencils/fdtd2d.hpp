@@ -9,6 +9,7 @@
 //     }
 //     static_assert(stencil.kFields == headrace::grid::fdtd2d::field_count);
 
+#include <array>
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
@@ -98,6 +99,10 @@ struct Fdtd2d {
   static constexpr auto kVectored = phases_that_are<FdtdPhase::update_h, FdtdPhase::update_e>(kOrder);
   /// Phases that passes over memory do.
   static constexpr auto kSwept = swept<Dispersive>(kVectored);
+  /// The stencil whose kernels do the passes, which leave absorbing layers to other phases.
+  using SweptBy = Fdtd2d<V, false, PerComponent, Dispersive>;
+  /// The numbers that its fields have here and there.
+  static constexpr std::array kSweptFields{Swap{kDbOfHy, fdtd2d::db_of_hy(false, PerComponent)}};
 
   /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;
