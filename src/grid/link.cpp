@@ -178,7 +178,8 @@ Links make_links(const Decomposition& decomposition, const Share& share, const F
   Links made;
   const std::vector<Exchange> exchanges = decomposition.exchanges(flow.ghosts);
   for (auto at = exchanges.begin(); at != exchanges.end();) {
-    const auto [sender, receiver, ignored_box, ignored_shift] = *at;
+    const std::size_t sender = at->from;
+    const std::size_t receiver = at->to;
     const auto of_pair = [&](const Exchange& other) { return other.from == sender && other.to == receiver; };
     const auto end = std::find_if_not(at, exchanges.end(), of_pair);
     const std::span<const Exchange> its(at, end);

@@ -47,7 +47,7 @@ struct Turned {
   Push push = Push::automatic;
 };
 
-constexpr std::uint64_t kSteps = 23;
+constexpr std::uint64_t kPeriodicSteps = 23;
 
 template <class Visit>
 void for_each_cell_of(const Extent& extent, const Visit& visit) {
@@ -64,8 +64,8 @@ class PeriodicRun {
       : period_(period), turned_(turned), extent_(whole()), fdtd_(options(precision, device)) {
     set_materials();
     add_points();
-    fdtd_.step(kSteps / 3);
-    fdtd_.step(kSteps - kSteps / 3);
+    fdtd_.step(kPeriodicSteps / 3);
+    fdtd_.step(kPeriodicSteps - kPeriodicSteps / 3);
   }
 
   /// All state fields of the last copy, turned back, and the traces.

@@ -59,7 +59,7 @@ template <class Stencil, int Steps>
   if (sizeof(Stencil) != sizeof(SweptBy<Stencil>) || Own::kOps != Its::kOps || Own::halo() != Its::halo()) return false;
   constexpr auto kOwn = Own::ops();
   constexpr auto kIts = Its::ops();
-  for (std::size_t i = 0; i < kOwn.size() && i < kIts.size(); ++i) {
+  for (std::size_t i = 0; i < kOwn.size(); ++i) {
     if (kOwn[i].lag != kIts[i].lag || kOwn[i].reach != kIts[i].reach) return false;
     if (as_swept<Stencil>(kOwn[i].writes) != kIts[i].writes) return false;
     if (as_swept<Stencil>(kOwn[i].neighbours) != kIts[i].neighbours) return false;
