@@ -42,6 +42,8 @@ def running(tmp_path: Path) -> Iterator[tuple[str, str]]:
 
 def test_it_takes_only_time_that_is_idle(running: tuple[str, str]):
     assert [os.sched_getscheduler(int(pid)) for pid in running] == [os.SCHED_IDLE] * 2
+    groups = [Path(f"/proc/{pid}/autogroup") for pid in running]
+    assert all(group.read_text().endswith("nice 19\n") for group in groups if group.exists())
 
 
 def test_it_stands_still_meanwhile_and_goes_on(running: tuple[str, str]):
