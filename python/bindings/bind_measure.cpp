@@ -74,6 +74,8 @@ void bind_load_result(nb::module_& module) {
       .def_ro("measured_per_second", &LoadResult::measured_per_second, "Correct answers.")
       .def_ro("latency", &LoadResult::latency,
               "From the scheduled arrival until the client saw the answer, for admitted queries.")
+      .def_ro("refusal", &LoadResult::refusal,
+              "From the scheduled arrival until the client saw a server's refusal, over the whole run.")
       .def_prop_ro(
           "lateness_p99", [](const LoadResult& result) { return to_seconds(result.lateness_p99); },
           "Seconds from the scheduled arrival until the generator offered the query.")

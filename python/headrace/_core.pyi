@@ -258,6 +258,12 @@ class LoadResult:
         """
 
     @property
+    def refusal(self) -> LatencySummary:
+        """
+        From the scheduled arrival until the client saw a server's refusal, over the whole run.
+        """
+
+    @property
     def lateness_p99(self) -> float:
         """
         Seconds from the scheduled arrival until the generator offered the query.

@@ -240,6 +240,7 @@ TEST(OpenLoop, TellsApartHowQueriesEndThatGotNoAnswer) {
     EXPECT_LE(count, rounds + 1);
   }
   EXPECT_EQ(targets[0].answered - result.answered, result.refused + result.late + result.lost + result.unsent);
+  EXPECT_EQ(result.refusal.count, result.refused);
   EXPECT_EQ(result.p99_offered, Duration::max());
   EXPECT_NEAR(static_cast<double>(result.unanswered_counted), 6.0 * static_cast<double>(result.latency.count), 12);
   EXPECT_NEAR(static_cast<double>(result.refused_counted), static_cast<double>(result.latency.count), 2);

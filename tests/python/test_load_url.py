@@ -119,6 +119,24 @@ def test_refusals_are_said_beside_the_percentiles(run: Run):
 
 
 @pytest.mark.whole_machine
+def test_refusals_have_latencies_of_their_own(run: Run):
+    def answer(number: int, *_: object) -> int:
+        if number % 2:
+            time.sleep(0.03)
+            return 429
+        return 200
+
+    with http_peer(answer) as peer:
+        said = loaded(run, peer.url, "--rate", 50, "--arrivals", "constant", "--duration", "1s")
+        done = run("load", "--url", peer.url, "--rate", 50, "--duration", "300ms")
+    refused, answered = said["load"]["refusal_us"], said["load"]["latency_us"]
+    assert refused["count"] == said["requests"]["refused"] > 10
+    assert 30e3 <= refused["p50"] <= refused["p99"] < 60e3
+    assert answered["p50"] < 15e3
+    assert "refused after, p99" in done.stdout
+
+
+@pytest.mark.whole_machine
 def test_latency_is_the_service_time_of_a_server_that_keeps_up(run: Run):
     with http_peer(lambda *_: time.sleep(0.03) or 200) as peer:
         said = loaded(run, peer.url, "--rate", 50, "--arrivals", "constant", "--duration", "1s")

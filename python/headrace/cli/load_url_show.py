@@ -16,7 +16,7 @@ from headrace.text import printable
 from headrace.units import MICROSECONDS
 
 if TYPE_CHECKING:
-    from headrace._core import PriorityLoad
+    from headrace._core import LatencySummary, PriorityLoad
 
 OUTCOMES = ("answered", "refused", "late", "failed", "lost", "unsent")
 PRIORITIES = ("high", "normal")
@@ -24,7 +24,7 @@ PRIORITIES = ("high", "normal")
 
 def as_dict(asked: Asked) -> Json:
     """The content of --json: rates per second, of requests; times in microseconds."""
-    load = load_as_dict(asked.done.load)
+    load = load_as_dict(asked.done.load) | {"refusal_us": _latencies(asked.done.load.refusal)}
     if asked.done.load.unanswered_counted:
         load["latency_is_of"] = "answered requests"
     priorities = {}
@@ -48,9 +48,12 @@ def as_dict(asked: Asked) -> Json:
 
 def _priority(load: "PriorityLoad") -> Json:
     """Outcomes of the requests of one priority, over the whole run."""
-    late = load.latency
-    latencies = {name: getattr(late, name) * MICROSECONDS for name in ("mean", "p50", "p90", "p99", "p999", "max")}
-    return {name: getattr(load, name) for name in OUTCOMES} | {"latency_us": {"count": late.count} | latencies}
+    return {name: getattr(load, name) for name in OUTCOMES} | {"latency_us": _latencies(load.latency)}
+
+
+def _latencies(summary: "LatencySummary") -> Json:
+    micro = {name: getattr(summary, name) * MICROSECONDS for name in ("mean", "p50", "p90", "p99", "p999", "max")}
+    return {"count": summary.count} | micro
 
 
 def _priorities_table(asked: Asked) -> Table:
@@ -87,6 +90,7 @@ def _table(asked: Asked) -> Table:
         (f"latency, p99.9{of}", latency(late.p999)),
         (f"latency, highest{of}", latency(late.max)),
         ("latencies", f"{late.count:,}"),
+        *([("refused after, p99", latency(load.refusal.p99))] if load.refusal.count else []),
         ("generator late, p99", latency(load.lateness_p99)),
         ("generator late, most", latency(load.lateness_max)),
         *((name, f"{count:,}") for name, count in asked.outcomes.items()),

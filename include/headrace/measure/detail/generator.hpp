@@ -105,6 +105,8 @@ class Generator {
   [[nodiscard]] std::span<const Window> windows() const noexcept { return windows_; }
   /// Queries with that outcome, over the whole run.
   [[nodiscard]] std::uint64_t count(Outcome outcome) const noexcept { return ended_[index(outcome)]; }
+  /// Times until queries came back refused, over the whole run.
+  [[nodiscard]] const Latencies& refusals() const noexcept { return refusals_; }
 
  private:
   void offer(Time scheduled, Time now) {
@@ -132,6 +134,7 @@ class Generator {
       const auto [at, outcome] = back_[i];
       right += outcome == Outcome::right ? 1U : 0U;
       ++ended_[index(outcome)];
+      if (outcome == Outcome::refused) refusals_.record(now - at);
       Window* const window = open_window(at, by_schedule_);
       if (window == nullptr) continue;
       --window->pending;
@@ -219,6 +222,7 @@ class Generator {
   std::atomic<bool> gave_up_{false};  ///< Ordered by closed_.
   std::uint64_t in_flight_ = 0;
   std::array<std::uint64_t, kOutcomes> ended_{};  ///< By outcome.
+  Latencies refusals_;
 };
 
 /// Starts run(i) in thread i of `count`. If one cannot start, sets `end`, which makes the started ones end, and throws
@@ -301,6 +305,7 @@ template <LoadTarget Target>
     if (error) std::rethrow_exception(error);
   }
   result.interrupted = options.stop.stop_requested();
+  Latencies refusals;
   for (const auto& generator : generators) {
     result.refused += generator->count(Outcome::refused);
     result.late += generator->count(Outcome::late);
@@ -311,7 +316,9 @@ template <LoadTarget Target>
     for (const Outcome came : {Outcome::right, Outcome::wrong, Outcome::failed})
       result.answered += generator->count(came);
     result.complete = result.complete && generator->complete();
+    refusals.append(generator->refusals());
   }
+  result.refusal = refusals.summary();
   const std::uint64_t ended_otherwise = result.refused + result.late + result.lost;
   result.stable = result.stable && ended_otherwise == 0 && result.complete;
   return result;
