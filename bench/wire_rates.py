@@ -12,7 +12,6 @@ converge on the highest sustained rate. That rate is run --samples times for the
   wire.http.qps           HTTP/1.1, 64 connections, binary tensors, p99 2 ms
   wire.shm.qps            shared memory, client processes of one thread, p99 0.1 ms
   wire.shm.idle.p50       shared memory, one client at 2,000 queries a second: the round trip
-  wire.overload.goodput   gRPC, three times the rate of wire.grpc.qps with deadlines, over that rate
 
 The roof of a rate is what TCP over loopback carries in messages of the same size, with as many under way and as many
 threads, when nothing reads them (loopback_echo.c). With --triton ADDRESS (its gRPC address, and --triton-http its
@@ -52,7 +51,6 @@ _TRIES = 3  # consecutive failed loads before a rate counts as not sustained: th
 _LEAST = 200.0  # queries per second; a lower rate does not count
 _SHM_NAME = "headrace-wire-rates"
 _IDLE_RATE = 2_000.0
-_OVERLOAD = 3
 _OPERATOR = f"""import headrace
 light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
 """
@@ -101,6 +99,7 @@ class Result:
     p99: float
     requests: dict[str, int]
     late: float  # p99 of the lateness of the generators, in seconds
+    refused_p99: float  # seconds until a refusal was there
 
     @property
     def answered_share(self) -> float:
@@ -130,6 +129,7 @@ def load(servers: Servers, way: Way, rate: float, given: argparse.Namespace, mor
         max(load["latency_us"]["p99"] for load in loads) / 1e6,
         {name: sum(one["requests"][name] for one in found) for name in found[0]["requests"]},
         max(load["lateness_us"]["p99"] for load in loads) / 1e6,
+        max(load["refusal_us"]["p99"] for load in loads) / 1e6,
     )
 
 
@@ -272,24 +272,6 @@ def _about(way: Way, samples: list[Result], given: argparse.Namespace) -> Json:
     }
 
 
-def _overload(servers: Servers, way: Way, peak: float, given: argparse.Namespace) -> Json:
-    """Answers in time at three times the peak, when each request has a deadline."""
-    answered, p99, refused = [], [], []
-    for _ in range(given.samples):
-        result = load(servers, way, _OVERLOAD * peak, given, ("--deadline", "10ms"))
-        answered.append(result.per_second / peak)
-        p99.append(result.p99 * 1e6)
-        refused.append(result.requests["refused"] / max(sum(result.requests.values()), 1))
-    return results.row(
-        "wire.overload.goodput",
-        answered,
-        "fraction",
-        None,
-        {"peak_per_second": peak, "times": _OVERLOAD, "p99_us": median(p99), "deadline_us": 10_000,
-         "refused": median(refused), "seconds": given.seconds, "verified": not servers.failures},
-    )  # fmt: skip
-
-
 def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace, folder: Path) -> Iterator[Json]:
     _check(ours, given)
     for way in _ways(given):
@@ -310,8 +292,6 @@ def _rows(ours: Servers, triton: Servers | None, given: argparse.Namespace, fold
                 }
         roof = _roof(way, given, folder) if way.under_way else None
         yield results.row(way.identity, rates, way.unit, roof, about | {"verified": not ours.failures})
-        if way.identity == "wire.grpc.qps" and given.overload:
-            yield _overload(ours, way, median(rates), given)
     idle = Way("wire.shm.idle.p50", "shm://{shm}/light", 1.0, "us")
     if not given.only or any(idle.identity.startswith(word) for word in given.only):
         loads = [load(ours, idle, _IDLE_RATE, given) for _ in range(given.samples)]
@@ -347,7 +327,6 @@ def _parse() -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="ID", help="measure only ids with this prefix; may be repeated"
     )
-    parser.add_argument("--overload", action="store_true", help="also measure wire.overload.goodput")
     parser.add_argument("--triton", metavar="HOST:PORT", help="gRPC address of a Triton server to measure in turn")
     parser.add_argument("--triton-http", metavar="HOST:PORT")
     parser.add_argument("--save", type=Path)
