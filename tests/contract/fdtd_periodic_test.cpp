@@ -387,7 +387,7 @@ TEST_P(FdtdPeriodicTest, RefusesWhatCannotBe) {
   refused(passes, "passes over memory are not possible with periodic walls");
   FdtdOptions large = options({64, 64, 1}, 2, along_x);
   large.simulation.device_memory_bytes = 4096;
-  refused(large, "cannot run with periodic walls");
+  refused(large, "cannot run with periodic walls; use more devices");
   FdtdOptions wide = options({4, 6, 1}, 2, along_x);
   wide.simulation.redundant = 5;
   refused(wide, "fewer redundant layers");

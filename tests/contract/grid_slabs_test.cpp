@@ -174,7 +174,7 @@ TEST_P(GridSlabsTest, WhatCannotBeIsRefused) {
   EXPECT_THAT(with(2, {.device_memory_bytes = 20000}),
               ThrowsMessage<UsageError>(HasSubstr("larger than the memory of its device cannot run in several parts")));
   EXPECT_THAT(with(1, {.mode = grid::Mode::resident, .device_memory_bytes = 20000}),
-              ThrowsMessage<UsageError>(HasSubstr("cannot run in mode 'resident'")));
+              ThrowsMessage<UsageError>(HasSubstr("cannot run in mode 'resident'; use more devices, or one part")));
   EXPECT_THAT(with(1, {.device_memory_bytes = 900}), ThrowsMessage<UsageError>(HasSubstr("not even a single row")));
   EXPECT_THAT(with(1, {.device_memory_bytes = 30000, .visit_steps = 100}),
               ThrowsMessage<UsageError>(HasSubstr("or do fewer steps per visit")));

@@ -154,7 +154,7 @@ def test_what_cannot_be_is_refused():
         ({"periodic": ["x"], "cpml": Cpml(3, sides=((3, 3), (3, 3)))}, "walls of x are periodic, but have layers of 3"),
         ({"periodic": ["x"], "mode": "resident"}, "mode 'resident' is not possible with periodic walls"),
         ({"periodic": ["x"], "passes": "always"}, "passes over memory are not possible with periodic walls"),
-        ({"periodic": ["x"], "device_memory": 4096}, "cannot run with periodic walls"),
+        ({"periodic": ["x"], "device_memory": 4096}, "cannot run with periodic walls; use more devices$"),
         ({"periodic": ["x"], "redundant": 20}, "the 18 cells along x are fewer than the 20 ghost layers"),
     ):
         with pytest.raises(UsageError, match=why):

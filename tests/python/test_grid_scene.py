@@ -577,7 +577,10 @@ def test_what_is_strange_is_a_warning():
     last = flat(("cpml = 0", "cpml = 7"))
     assert "[[receivers]] near position: [0.35, 0.2] m at position 2 of the scan lies in" in warning_of(last)
     coarse = flat(("permittivity = 4.0", "permittivity = 80.0"))
-    assert "the shortest wave, at 1.25e+09 Hz in sand, has 2.7 cells" in warning_of(coarse)
+    assert "the shortest wave, at 1.25e+09 Hz in sand, has 2.68 cells of 0.01 m; 10 cells need" in warning_of(coarse)
+    # The figures of a scene that is just too coarse say so: rounded, there would be ten cells of ten needed.
+    barely = flat(("permittivity = 4.0", "permittivity = 1.0"), ("frequency = 0.5e9", f"frequency = {0.5e9 * 2.4:.8g}"))
+    assert "has 9.99 cells of 0.01 m; 10 cells need a spacing of 0.00999 m" in warning_of(barely)
 
 
 def test_a_light_material_needs_a_shorter_step():

@@ -68,10 +68,12 @@ std::optional<std::size_t> slab_budget(const Decomposition& decomposition, const
   }
   if (needed <= given) return std::nullopt;
   if (reason.empty()) return given;
+  const bool inherent = decomposition.is_periodic() || decomposition.extent().dimensions() == 1;
   throw UsageError(
       fmt::format("{} cells take {} on one device, more than the {} allowed, and a domain that is larger than the "
-                  "memory of its device cannot run {}; use one part on one device, or more devices",
-                  to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason),
+                  "memory of its device cannot run {}; use more devices{}",
+                  to_string(decomposition.extent()), format_bytes(needed), format_bytes(given), reason,
+                  inherent ? "" : ", or one part on one device in mode 'streams'"),
       Errc::not_supported);
 }
 

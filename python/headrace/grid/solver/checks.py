@@ -1,5 +1,6 @@
 """Checks of a scene with valid keys: thin objects, positions, time steps, wavelengths."""
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -174,8 +175,14 @@ def check_resolution(scene: Scene) -> Scene:
         return scene
     along = "" if is_even(scene.spacing) else f" along {AXES[scene.spacing.index(longest)]}"
     warning = (
-        f"{scene.path}: [domain] spacing: the shortest wave, at {frequency:.3g} Hz in {slowest.name}, has {cells:.1f} "
-        f"cells of {longest:g} m{along}; {_CELLS_A_WAVELENGTH} cells need a spacing of "
-        f"{wavelength / _CELLS_A_WAVELENGTH:.2g} m"
+        f"{scene.path}: [domain] spacing: the shortest wave, at {frequency:.3g} Hz in {slowest.name}, has "
+        f"{_rounded_down(cells):g} cells of {longest:g} m{along}; {_CELLS_A_WAVELENGTH} cells need a spacing of "
+        f"{_rounded_down(wavelength / _CELLS_A_WAVELENGTH):g} m"
     )
     return replace(scene, warnings=(*scene.warnings, warning))
+
+
+def _rounded_down(number: float) -> float:
+    """A positive number with three digits, none of which promises more than there is."""
+    unit = 10.0 ** (math.floor(math.log10(number)) - 2)
+    return math.floor(number / unit) * unit
