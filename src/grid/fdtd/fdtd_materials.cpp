@@ -118,8 +118,9 @@ void halve_at_walls(const FdtdCells& cells, const Extent& extent, FdtdMaterialFi
 }  // namespace
 
 bool has_db_of_hy(const FdtdOptions& options) noexcept {
-  return stencil_of(options) == FdtdStencil::plane_tm &&
-         (options.per_component || FdtdCells(options).has_magnetic_walls());
+  if (stencil_of(options) != FdtdStencil::plane_tm || options.pole_values > 0) return false;
+  const FdtdCells cells(options);
+  return options.per_component || cells.has_magnetic_walls() || cells.hy_share() != 1;
 }
 
 void check_time_step(double time_step, const FdtdOptions& options, double permittivity_min, double permeability_min) {

@@ -16,7 +16,8 @@ namespace headrace::grid {
 /// Throws as Fdtd::set_materials() does.
 void check_materials(const FdtdMaterials& materials, const FdtdOptions& options, double time_step);
 
-/// Whether Hx and Hy of a cell have coefficients of their own, in two dimensions.
+/// Whether Hx and Hy of a cell have coefficients of their own, in two dimensions: where they are given per component,
+/// differ at magnetic walls, or belong to cells that are no squares.
 [[nodiscard]] bool has_db_of_hy(const FdtdOptions& options) noexcept;
 
 /// The coefficients in two dimensions: one value for each cell, or a single value if all are equal.

@@ -104,7 +104,7 @@ void Fdtd::State::build(const Decomposition& decomposition) {
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     parts.emplace_back(share.device(part), decomposition.parts()[part], options.extent);
     parts.back().set_layers(parts.back().upload_layers(axes));
-    if (stencil_of(options) == FdtdStencil::plane_tm && !has_db_of_hy(options))
+    if (stencil_of(options) == FdtdStencil::plane_tm && options.pole_values > 0)
       parts.back().set_hy_share(geometry.hy_share());
     parts.back().set_open_walls(open_walls(options));
     tables.push_back(parts.back().tables());

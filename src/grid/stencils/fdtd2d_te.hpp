@@ -64,9 +64,8 @@ template <int FirstMemory>
 /// (i + 1/2, j), Ey at (i, j + 1/2), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14,
 /// 1966). It does what Fdtd3d does where nothing changes along z, to the last bit. The walls of the domain conduct
 /// perfectly: E along a wall stays 0 at index 0 (unless FdtdTables::conducting says otherwise), and is 0 beyond the
-/// last cell. The stencil has fields and phases for
-/// absorbing layers and for poles only with Absorbing and Dispersive; with Dispersive media steps are done one by one,
-/// without passes over memory.
+/// last cell. The stencil has fields and phases for absorbing layers and for poles only with Absorbing and Dispersive;
+/// with Dispersive media steps are done one by one, without passes over memory.
 template <class V, bool Absorbing, bool Dispersive = false>
 struct Fdtd2dTe {
   /// For messages.
@@ -89,6 +88,53 @@ struct Fdtd2dTe {
 
   /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;
+
+  /// All that the phases of passes need besides the fields, see Fdtd2d::swept_part().
+  struct Swept {
+    const FdtdElectric<V>* electric;
+    const FdtdMagnetic<V>* magnetic;
+    std::int32_t walls[2];  ///< For each axis, the index at which E along its wall stays 0, or kNoWall.
+
+    template <int PhaseNumber, class Cell>
+    HEADRACE_HD HEADRACE_INLINED void update(Cell cell) const {
+      if constexpr (kOrder[PhaseNumber] == FdtdPhase::update_h) {
+        const std::uint32_t number = combination_number(cell.get(fdtd2d_te::h_medium));
+        update_in<PhaseNumber>(cell, combination_at(magnetic, number));
+      } else {
+        const std::uint32_t number = combination_number(cell.get(fdtd2d_te::e_medium));
+        update_in<PhaseNumber>(cell, combination_at(electric, number));
+      }
+    }
+    template <int PhaseNumber, class Cell, class Combination>
+    HEADRACE_HD HEADRACE_INLINED void update_in(Cell cell, const Combination& its) const {
+      using enum fdtd2d_te::Fields;
+      if constexpr (kOrder[PhaseNumber] == FdtdPhase::update_h) {
+        const V difference_x = cell.get(ey, 1, 0, 0) - cell.get(ey);
+        const V difference_y = cell.get(ex, 0, 1, 0) - cell.get(ex);
+        cell.set(hz, cell.get(hz) - its.db[2] * (difference_x - difference_y));
+      } else {
+        static_assert(kOrder[PhaseNumber] == FdtdPhase::update_e);
+        const V h = cell.get(hz);
+        set_ex(cell, its.ca[0] * cell.get(ex) + its.cb[0] * (h - cell.get(hz, 0, -1, 0)));
+        set_ey(cell, its.ca[1] * cell.get(ey) - its.cb[1] * (h - cell.get(hz, -1, 0, 0)));
+      }
+    }
+
+    /// Keep E along the low walls that conduct at 0.
+    template <class Cell>
+    HEADRACE_HD HEADRACE_INLINED void set_ex(Cell cell, V value) const {
+      cell.set(fdtd2d_te::ex, unless_wall(at_wall(cell.y(), walls[1]), value));
+    }
+    template <class Cell>
+    HEADRACE_HD HEADRACE_INLINED void set_ey(Cell cell, V value) const {
+      cell.set(fdtd2d_te::ey, unless_wall(at_wall(cell.x(), walls[0]), value));
+    }
+  };
+  [[nodiscard]] HEADRACE_HD HEADRACE_INLINED Swept swept_part() const noexcept {
+    return {tables.electric_media.table,
+            tables.magnetic_media.table,
+            {low_wall(tables.conducting, 0), low_wall(tables.conducting, 1)}};
+  }
 
   /// Does a phase for one cell.
   template <int PhaseNumber, class Cell>
@@ -132,38 +178,23 @@ struct Fdtd2dTe {
   HEADRACE_HD HEADRACE_INLINED void update_in(Cell cell, const Combination& its) const {
     using enum fdtd2d_te::Fields;
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];
-    if constexpr (kDo == FdtdPhase::update_h) {
-      const V difference_x = cell.get(ey, 1, 0, 0) - cell.get(ey);
-      const V difference_y = cell.get(ex, 0, 1, 0) - cell.get(ex);
-      cell.set(hz, cell.get(hz) - its.db[2] * (difference_x - difference_y));
+    if constexpr (kDo == FdtdPhase::update_h || kDo == FdtdPhase::update_e) {
+      swept_part().template update_in<PhaseNumber>(cell, its);
     } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
       const V difference = cell.get(ey, 1, 0, 0) - cell.get(ey);
       cell.set(hz, cell.get(hz) - its.db[2] * cpml_term(cell, psi_hzx, tables.magnetic[0], cell.x(), difference));
     } else if constexpr (kDo == FdtdPhase::absorb_h_y) {
       const V difference = cell.get(ex, 0, 1, 0) - cell.get(ex);
       cell.set(hz, cell.get(hz) + its.db[2] * cpml_term(cell, psi_hzy, tables.magnetic[1], cell.y(), difference));
-    } else if constexpr (kDo == FdtdPhase::update_e) {
-      const V h = cell.get(hz);
-      set_ex(cell, its.ca[0] * cell.get(ex) + its.cb[0] * (h - cell.get(hz, 0, -1, 0)));
-      set_ey(cell, its.ca[1] * cell.get(ey) - its.cb[1] * (h - cell.get(hz, -1, 0, 0)));
     } else if constexpr (kDo == FdtdPhase::absorb_e_x) {
       const V difference = cell.get(hz) - cell.get(hz, -1, 0, 0);
-      set_ey(cell, cell.get(ey) - its.cb[1] * cpml_term(cell, psi_eyx, tables.electric[0], cell.x(), difference));
+      swept_part().set_ey(
+          cell, cell.get(ey) - its.cb[1] * cpml_term(cell, psi_eyx, tables.electric[0], cell.x(), difference));
     } else {
       const V difference = cell.get(hz) - cell.get(hz, 0, -1, 0);
-      set_ex(cell, cell.get(ex) + its.cb[0] * cpml_term(cell, psi_exy, tables.electric[1], cell.y(), difference));
+      swept_part().set_ex(
+          cell, cell.get(ex) + its.cb[0] * cpml_term(cell, psi_exy, tables.electric[1], cell.y(), difference));
     }
-  }
-
- private:
-  /// Keep E along the low walls that conduct at 0.
-  template <class Cell>
-  HEADRACE_HD HEADRACE_INLINED void set_ex(Cell cell, V value) const {
-    cell.set(fdtd2d_te::ex, unless_wall(tables.conducting >> 1U & at_wall(cell.y()), value));
-  }
-  template <class Cell>
-  HEADRACE_HD HEADRACE_INLINED void set_ey(Cell cell, V value) const {
-    cell.set(fdtd2d_te::ey, unless_wall(tables.conducting & at_wall(cell.x()), value));
   }
 };
 

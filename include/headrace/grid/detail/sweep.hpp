@@ -17,7 +17,10 @@ namespace headrace::grid {
 ///   static constexpr std::array kSwept{0, 2};  // in their order; reach along x and y only
 ///
 /// Their `update` uses compile-time constants for fields and offsets, has no branches around get() and set(), and calls
-/// only these, the position functions, extent() and step() of a cell.
+/// only these, the position functions, extent() and step() of a cell. Where they need something of the stencil, a
+/// member function swept_part() should return just that, with an `update` of its own: it stays in registers, whereas a
+/// thread that reads the stencil's tables first copies all arguments of the kernel to memory, and then reads them
+/// there.
 template <class Stencil>
 [[nodiscard]] constexpr bool sweepable() {
   if constexpr (requires { Stencil::kSwept; }) {

@@ -68,7 +68,8 @@ struct SweepKernel {
                              const SweepRegion& region, const SweepWatch& watch, const StripPlace& place,
                              std::uint32_t slot) {
     if constexpr (Asks == SweepAsks::cells || Group::kLanes == 1) {
-      SweepStrip<Stencil, Steps, Watched, Asks, Group> strip{group, stencil, places, region, place, watch};
+      SweepStrip<Stencil, Steps, Watched, Asks, Group> strip{group, swept_part_of(stencil), places, region, place,
+                                                             watch};
       strip.go();
       if constexpr (Watched) strip.add_up(slot);
     }

@@ -29,6 +29,16 @@
 
 namespace headrace::grid {
 
+/// What a pass takes of a stencil: its swept_part(), if it has one, else all of it.
+template <class Stencil>
+[[nodiscard]] HEADRACE_HD constexpr decltype(auto) swept_part_of(const Stencil& stencil) noexcept {
+  if constexpr (requires { stencil.swept_part(); }) {
+    return stencil.swept_part();
+  } else {
+    return (stencil);
+  }
+}
+
 /// A thread's share of a strip: the whole pass, row by row. Set up by SweepKernel.
 /// @tparam Asks  no less than SweepTeam::asks_for() returns
 template <class Stencil, int Steps, bool Watched, SweepAsks Asks, class Group>
@@ -46,7 +56,7 @@ struct SweepStrip {
   static constexpr bool kFixedRows = HEADRACE_FIXED_ROWS || requires { requires Group::kFixedRows; };
 
   const Group& group;
-  const Stencil& stencil;
+  decltype(swept_part_of(std::declval<const Stencil&>())) stencil;
   const SweepPlaces& places;
   const SweepRegion& region;
   const StripPlace place;

@@ -75,10 +75,10 @@ template <int DbOfHy, int Medium>
 /// Maxwell's equations in a plane, transverse magnetic: Ez at the corners (i, j) of cells, Hx at (i, j + 1/2), Hy at
 /// (i + 1/2, j), leapfrogging in time (Yee, IEEE Transactions on Antennas and Propagation 14, 1966). The walls of the
 /// domain conduct perfectly: Ez stays 0 at i = 0 and j = 0 (unless FdtdTables::conducting says otherwise), and is 0
-/// beyond the last cell. Without absorbing layers the
-/// stencil has neither their fields nor their phases. Hx and Hy of a cell share a coefficient, up to
-/// FdtdTables::hy_share, or, with PerComponent, have a field of coefficients each. With Dispersive media Ez has a
-/// number and the memories of its poles, and steps are done one by one, without passes over memory.
+/// beyond the last cell. Without absorbing layers the stencil has neither their fields nor their phases. Hx and Hy of a
+/// cell share a coefficient, or, with PerComponent, have a field of coefficients each. With Dispersive media Ez has a
+/// number and the memories of its poles, Hy the coefficient of Hx times FdtdTables::hy_share, and steps are done one by
+/// one, without passes over memory.
 template <class V, bool Absorbing, bool PerComponent = false, bool Dispersive = false>
 struct Fdtd2d {
   static_assert(!PerComponent || !Dispersive, "dispersive media are not given per component");
@@ -107,15 +107,46 @@ struct Fdtd2d {
   /// Factors, sources, receivers and media, in the memory of the part's device.
   FdtdTables<V> tables;
 
+  /// All that the phases of passes need besides the fields.
+  struct Swept {
+    std::int32_t walls[2];  ///< For each axis, the index at which Ez stays 0, or kNoWall.
+
+    template <int PhaseNumber, class Cell>
+    HEADRACE_HD void update(Cell cell) const {
+      using enum fdtd2d::Fields;
+      if constexpr (kOrder[PhaseNumber] == FdtdPhase::update_h) {
+        const V e = cell.get(ez);
+        cell.set(hx, cell.get(hx) - cell.get(db) * (cell.get(ez, 0, 1, 0) - e));
+        cell.set(hy, cell.get(hy) + cell.get(kDbOfHy) * (cell.get(ez, 1, 0, 0) - e));
+      } else {
+        static_assert(kOrder[PhaseNumber] == FdtdPhase::update_e);
+        const V curl = (cell.get(hy) - cell.get(hy, -1, 0, 0)) - (cell.get(hx) - cell.get(hx, 0, -1, 0));
+        set_e(cell, cell.get(ca) * cell.get(ez) + cell.get(cb) * curl);
+      }
+    }
+
+    template <class Cell>
+    HEADRACE_HD void set_e(Cell cell, V value) const {
+      cell.set(fdtd2d::ez, unless_wall(at_wall(cell.x(), walls[0]) | at_wall(cell.y(), walls[1]), value));
+    }
+  };
+  /// What passes take in place of the stencil. It fits registers, while its tables would be read again for each cell,
+  /// from a copy that each thread makes of all arguments.
+  [[nodiscard]] HEADRACE_HD Swept swept_part() const noexcept {
+    return {{low_wall(tables.conducting, 0), low_wall(tables.conducting, 1)}};
+  }
+
   /// Does a phase for one cell.
   template <int PhaseNumber, class Cell>
   HEADRACE_HD void update(Cell cell) const {
     using enum fdtd2d::Fields;
     constexpr FdtdPhase kDo = kOrder[PhaseNumber];
-    if constexpr (kDo == FdtdPhase::update_h) {
+    if constexpr (Dispersive && kDo == FdtdPhase::update_h) {
       const V e = cell.get(ez);
       cell.set(hx, cell.get(hx) - cell.get(db) * (cell.get(ez, 0, 1, 0) - e));
       cell.set(hy, cell.get(hy) + db_of_hy(cell) * (cell.get(ez, 1, 0, 0) - e));
+    } else if constexpr (kDo == FdtdPhase::update_h || kDo == FdtdPhase::update_e) {
+      swept_part().template update<PhaseNumber>(cell);
     } else if constexpr (kDo == FdtdPhase::absorb_h_x) {
       const V difference = cell.get(ez, 1, 0, 0) - cell.get(ez);
       cell.set(hy, cell.get(hy) + db_of_hy(cell) * cpml_term(cell, psi_hyx, tables.magnetic[0], cell.x(), difference));
@@ -127,9 +158,6 @@ struct Fdtd2d {
     } else if constexpr (kDo == FdtdPhase::disperse) {
       constexpr int kAlongZ = 2;
       advance_poles(cell, tables.dispersion, combination_number(cell.get(kMedium)), kAlongZ, ez, kMedium + 1, 1);
-    } else if constexpr (kDo == FdtdPhase::update_e) {
-      const V curl = (cell.get(hy) - cell.get(hy, -1, 0, 0)) - (cell.get(hx) - cell.get(hx, 0, -1, 0));
-      set_e(cell, cell.get(ca) * cell.get(ez) + cell.get(cb) * curl);
     } else if constexpr (kDo == FdtdPhase::absorb_e_x) {
       const V difference = cell.get(hy) - cell.get(hy, -1, 0, 0);
       set_e(cell, cell.get(ez) + cell.get(cb) * cpml_term(cell, psi_ezx, tables.electric[0], cell.x(), difference));
@@ -146,13 +174,16 @@ struct Fdtd2d {
  private:
   template <class Cell>
   [[nodiscard]] HEADRACE_HD V db_of_hy(Cell cell) const {
-    return cell.get(kDbOfHy) * tables.hy_share;
+    if constexpr (Dispersive) {
+      return cell.get(kDbOfHy) * tables.hy_share;
+    } else {
+      return cell.get(kDbOfHy);
+    }
   }
 
   template <class Cell>
   HEADRACE_HD void set_e(Cell cell, V value) const {
-    const std::uint32_t wall = (tables.conducting & at_wall(cell.x())) | (tables.conducting >> 1U & at_wall(cell.y()));
-    cell.set(fdtd2d::ez, unless_wall(wall, value));
+    swept_part().set_e(cell, value);
   }
 };
 

@@ -12,6 +12,7 @@ from headrace.grid.solver.model import Layout
 from headrace.grid.solver.painting import lay
 from headrace.grid.solver.poles import is_dispersive, values_of
 from headrace.grid.solver.scene import Material, Scene
+from headrace.grid.spacing import is_even
 from headrace.tables import figure
 from headrace.units import GIB
 
@@ -26,10 +27,10 @@ _SMALL = 0.01  # share of the fields: tables that cannot exceed it are not count
 def arrays_of(scene: Scene) -> int:
     """Arrays over the whole domain on devices: components, coefficients, and memory of absorbing layers.
 
-    With ez in two dimensions a cell has three coefficients, four with smoothing or magnetic walls; otherwise it has the
-    numbers of two combinations.
+    With ez in two dimensions a cell has three coefficients, four with smoothing, magnetic walls or cells that are no
+    squares; otherwise it has the numbers of two combinations.
     """
-    own = scene.smoothing or bool(scene.magnetic_walls)
+    own = scene.smoothing or bool(scene.magnetic_walls) or not (is_even(scene.spacing) or values_of(scene))
     coefficients = 2 if _in_combinations(scene) else 3 + int(own)
     remembered = {2: 4, 3: 12}[scene.dimensions] if scene.cpml else 0
     return len(scene.fields) + coefficients + remembered + _arrays_of_poles(scene)

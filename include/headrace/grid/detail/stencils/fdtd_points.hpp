@@ -52,7 +52,8 @@ struct FdtdTables {
   FdtdReceivers<Value> receivers;
   /// Kernels take at most 640 bytes of arguments, so what only one stencil needs shares its place.
   union {
-    /// With ez in a plane: the coefficients of hy over those of the field they are read from; 1 in square cells.
+    /// With ez in a plane and dispersive media: the coefficients of hy over those of the field they are read from; 1 in
+    /// square cells.
     Value hy_share = 1;
     FdtdMedia<FdtdElectric<Value>> electric_media;  ///< In three dimensions, and with hz in a plane.
   };
