@@ -480,8 +480,9 @@ TEST_P(Fetching, EndsEarlyWhenCancelled) {
   const auto source = std::make_shared<Watched>(table_of({.fragments = 64}));
   std::latch reading(1);
   std::latch go(1);
+  std::atomic_flag has_read;
   source->before = [&](Chunk) {
-    if (source->reads == 1) reading.count_down();
+    if (!has_read.test_and_set()) reading.count_down();
     go.wait();
   };
   Fetch fetch(shared, source, all_columns());

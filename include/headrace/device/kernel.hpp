@@ -110,8 +110,8 @@ template <class Body>
 
 #if defined(__CUDACC__)
 /// Bounded, so that no body uses more registers than a block of its threads has: 64 per thread for 1,024 threads.
-/// Bodies take arguments by reference. As grid constants they are read where they are; otherwise each thread copies them
-/// to its local memory first, if the compiler does not see through every reference.
+/// Bodies take arguments by reference. As grid constants they are read where they are; otherwise each thread copies
+/// them to its local memory first, if the compiler does not see through every reference.
 template <class Body, class... Arguments>
 __global__ void __launch_bounds__(threads_max<Body>(), blocks_min<Body>())
     cuda_entry(const __grid_constant__ Arguments... arguments) {
