@@ -47,8 +47,8 @@ struct LoadResult {
   double measured_per_second = 0;  ///< Correct answers.
   /// From the scheduled arrival until the client saw the answer, for admitted queries.
   LatencySummary latency;
-  /// From the scheduled arrival until the client saw the refusal, for queries that the target accepted and then refused,
-  /// as a server does; over the whole run.
+  /// From the scheduled arrival until the client saw the refusal, for queries that the target accepted and then
+  /// refused, as a server does; over the whole run.
   LatencySummary refusal;
   /// The p99 of all offered queries, where each unanswered query counts as later than any answer; Duration::max() if
   /// p99 is one of those.
