@@ -10,8 +10,9 @@ from cubin import Cubin, read
 from headrace import _core
 
 _CUDA = 190  # the machine in a cubin's header
-# Four steps of Hz in a plane look coefficients up in two tables, which leaves no room for everything.
-_TOO_LARGE = "Fdtd2dTe"
+_FEW_BYTES = 160  # a copy of a kernel's arguments takes three times as many
+# Four steps of Ez in a plane, in single precision: what most users run.
+_MAIN = "SweepKernelINS2_6Fdtd2dIfLb0ELb0ELb0EEELi4E"
 
 
 def _cubins() -> Iterator[Cubin]:
@@ -22,11 +23,9 @@ def _cubins() -> Iterator[Cubin]:
             yield read(code[at:])
 
 
-def test_passes_have_no_local_memory():
+def test_passes_have_little_local_memory():
     stacks = {name: size for cubin in _cubins() for name, size in cubin.stack_bytes.items() if "SweepKernel" in name}
     if not stacks:
         pytest.skip("this build has no kernels for GPUs, or only compressed ones")
-    passes = {name: size for name, size in stacks.items() if _TOO_LARGE not in name}
-    assert any("Fdtd2d" in name for name in passes)
-    assert any("Jacobi" in name for name in passes)
-    assert {name: size for name, size in passes.items() if size > 0} == {}
+    assert {name: size for name, size in stacks.items() if size > _FEW_BYTES} == {}
+    assert [size for name, size in stacks.items() if _MAIN in name] == [0]
