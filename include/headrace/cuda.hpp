@@ -36,9 +36,9 @@ namespace headrace::cuda {
 class BorrowedStream {
  public:
   /// Borrows `stream`.
-  /// @param stream  of `device`, and not the default stream (null, or the legacy or per-thread constants).
+  /// @param stream  of `device`. Null and the constants of CUDA mean the default stream of that device.
   ///
-  /// Throws UsageError otherwise.
+  /// Throws UsageError for a stream of another device.
   BorrowedStream(Device device, cudaStream_t stream);
   BorrowedStream(BorrowedStream&&) noexcept;
   BorrowedStream& operator=(BorrowedStream&&) noexcept;

@@ -18,6 +18,7 @@ void bind_index(nanobind::module_& module);
 void bind_operators(nanobind::module_& module);
 void bind_plan(nanobind::module_& module);
 void bind_async_client(nanobind::module_& module);
+void bind_answer_into(nanobind::module_& module);
 void bind_client(nanobind::module_& module);
 void bind_ladder(nanobind::module_& module);
 void bind_occupancy(nanobind::module_& module);

@@ -37,6 +37,7 @@ NB_MODULE(_core, module) {
   headrace::python::bind_plan(module);
   headrace::python::bind_async_client(module);
   headrace::python::bind_client(module);
+  headrace::python::bind_answer_into(module);
   headrace::python::bind_ladder(module);
   headrace::python::bind_occupancy(module);
   headrace::python::bind_spmv(module);

@@ -37,6 +37,7 @@ from headrace._core import (
     search_plan,
     tune,
 )
+from headrace.serve_arrays import answer_into
 
 __all__ = [
     "AsyncClient",
@@ -58,6 +59,7 @@ __all__ = [
     "StageTimes",
     "TunedPlan",
     "TunerProgress",
+    "answer_into",
     "find_rung",
     "ladder",
     "load",

@@ -153,6 +153,11 @@ class DeviceBackend {
                                       const DeviceBackend* place) noexcept = 0;
 
   [[nodiscard]] virtual Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept = 0;
+  /// A view of a stream that other code made and destroys later. `native` has the bits of its handle; 0 is the default
+  /// stream. Errc::invalid_argument if it belongs to another device.
+  [[nodiscard]] virtual Result<std::unique_ptr<StreamBackend>> borrow_stream(std::uintptr_t /*native*/) noexcept {
+    return Error{Errc::not_supported};
+  }
   [[nodiscard]] virtual Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept = 0;
   /// There is at least one node, and each could run on some device.
   [[nodiscard]] virtual Result<std::unique_ptr<GraphBackend>> create_graph(

@@ -200,6 +200,7 @@ void EngineState::stop() noexcept {
     // A client that published while the workers exited either sees `closed_`, or its query is seen here.
     closed_.store(true, std::memory_order_seq_cst);
     for (const auto& lane : lanes) answer_without_worker(*lane, Errc::stopped);
+    caller_streams.close();
   });
 }
 

@@ -11,6 +11,7 @@
 #include "headrace/base/detail/process.hpp"
 #include "headrace/serve/detail/client_limits.hpp"
 #include "headrace/serve/engine.hpp"
+#include "serve/caller_streams.hpp"
 #include "serve/direct_memory.hpp"
 #include "serve/resident.hpp"
 #include "serve/worker_counters.hpp"
@@ -81,6 +82,7 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   const Plan plan;  ///< As it was given. For what may have changed since, see plan_now().
   ClientLimits limits{plan};
   LoadedState loaded;
+  CallerStreams caller_streams{device};      ///< Reads `loaded`.
   std::vector<std::unique_ptr<Lane>> lanes;  ///< Empty if lanes are direct; direct_lanes is empty otherwise.
   std::shared_ptr<const DirectMemory> direct_memory;
   std::vector<std::unique_ptr<DirectLane>> direct_lanes;

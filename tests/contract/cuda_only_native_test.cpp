@@ -51,9 +51,17 @@ TEST_P(CudaNativeOn, TakesAStreamThatOthersOwn) {
   EXPECT_EQ(cudaStreamDestroy(native), cudaSuccess);
 }
 
-TEST_P(CudaNativeOn, DoesNotTakeTheDefaultStream) {
-  EXPECT_THROW(cuda::BorrowedStream(GetParam(), nullptr), UsageError);
-  EXPECT_THROW(cuda::BorrowedStream(GetParam(), cudaStreamPerThread), UsageError);
+TEST_P(CudaNativeOn, TakesTheDefaultStreamsOfTheDevice) {
+  const Buffer device(GetParam(), MemoryKind::device, 4096);
+  const Buffer host(GetParam(), MemoryKind::pinned, 4096);
+  unsigned char value = 3;
+  for (const cudaStream_t native : {cudaStream_t{}, cudaStreamLegacy, cudaStreamPerThread}) {
+    const cuda::BorrowedStream borrowed(GetParam(), native);
+    ASSERT_TRUE(borrowed.ref().fill(device.data(), ++value, 4096));
+    ASSERT_TRUE(borrowed.ref().copy(host.data(), device.data(), 4096));
+    ASSERT_TRUE(borrowed.ref().wait());
+    EXPECT_TRUE(std::ranges::all_of(host.host(), [&](std::byte b) { return b == std::byte{value}; }));
+  }
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(CudaNativeOn);

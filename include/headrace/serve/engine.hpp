@@ -14,8 +14,10 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "headrace/device/stream.hpp"
 #include "headrace/serve/client.hpp"
 #include "headrace/serve/operator.hpp"
 #include "headrace/serve/plan.hpp"
@@ -74,6 +76,20 @@ class Engine {
   /// A client with a lane of its own. Throws UsageError if all Plan::clients_max lanes are taken, and Exception
   /// (Errc::stopped) after stop(). Any thread.
   [[nodiscard]] Client connect();
+  /// Answers queries that lie one behind the other in memory of the engine's device, and writes their answers there, in
+  /// the same order: one launch on `stream`, without copies, slots and clients. Deadlines, limits and statistics of the
+  /// plan do not cover them. Returns once it is enqueued; the memory must stay until the stream has come past it. What
+  /// the operator reads stays that long by itself: stop() waits. A query that the operator could not answer shows as
+  /// Errc::device_fault in the next call, and in every query of the engine. Any thread.
+  ///
+  /// @param queries  whole queries, at an address that is a multiple of the largest power of two that divides
+  ///   Operator::query_bytes, at most 16
+  /// @param answers  room for as many answers, at such an address for Operator::answer_bytes
+  ///
+  /// Throws UsageError for other sizes and addresses, for a stream of another device, and (Errc::not_supported) for an
+  /// engine with resident kernels, which leave no room for a launch. Returns Errc::stopped after stop(), the engine's
+  /// fault if it has failed, and the device's error if it refuses the launch.
+  [[nodiscard]] Status answer_into(StreamRef stream, std::span<const std::byte> queries, std::span<std::byte> answers);
   /// Waits until every query submitted so far has come back, or `limit` has passed. False if queries are left. Any
   /// thread.
   [[nodiscard]] bool drain(Duration limit = Duration::max());

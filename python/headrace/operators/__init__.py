@@ -15,8 +15,8 @@ A function that answers one query is an operator too; see operator():
 >>> score.answer_in_python([[2, 3]], weights=[0.5, 2.0])
 array([7.], dtype=float32)
 
-So is a function in C++ source, which from_source() compiles, and a shared object built by CMake from a C++ file, which
-load_library() loads.
+So is a function in C++ source, which from_source() compiles, one that another compiler has made LTO-IR of, which
+from_ltoir() takes, and a shared object built by CMake from a C++ file, which load_library() loads.
 """
 
 from headrace._core import (
@@ -37,6 +37,7 @@ from headrace.dtypes import RETRIEVAL_ANSWER, answer_dtype, typed_answers
 from headrace.operators.dense import mlp, topk
 from headrace.operators.group import Group
 from headrace.operators.lookup_operator import lookup
+from headrace.operators.ltoir_operator import LtoirOperator, from_ltoir
 from headrace.operators.python_operator import PythonOperator, operator
 from headrace.operators.source_operator import SourceOperator, from_source
 
@@ -49,11 +50,13 @@ __all__ = [
     "Hits",
     "Index",
     "IndexBuilder",
+    "LtoirOperator",
     "PythonOperator",
     "Ranking",
     "RetrievalSampler",
     "SourceOperator",
     "answer_dtype",
+    "from_ltoir",
     "from_source",
     "light",
     "load_library",

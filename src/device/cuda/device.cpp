@@ -111,6 +111,21 @@ Result<std::unique_ptr<StreamBackend>> CudaDevice::create_stream(StreamOptions o
   return CudaStream::create(*this, options.priority);
 }
 
+Result<std::unique_ptr<StreamBackend>> CudaDevice::borrow_stream(std::uintptr_t native) noexcept {
+  auto* stream = reinterpret_cast<cudaStream_t>(native);
+  if (stream == nullptr) stream = cudaStreamLegacy;
+  // The default streams belong to whatever device is current; CudaStream makes its own current.
+  if (stream != cudaStreamLegacy && stream != cudaStreamPerThread) {
+    int ordinal = -1;
+    if (const cudaError_t status = cudaStreamGetDevice(stream, &ordinal); status != cudaSuccess)
+      return to_error(status);
+    if (ordinal != ordinal_) return Errc::invalid_argument;
+  }
+  std::unique_ptr<StreamBackend> borrowed = CudaStream::borrow(*this, stream);
+  if (borrowed == nullptr) return Errc::out_of_memory;
+  return borrowed;
+}
+
 Result<std::unique_ptr<EventBackend>> CudaDevice::create_event(EventTiming timing) noexcept {
   return CudaEvent::create(ordinal_, timing);
 }

@@ -32,6 +32,7 @@ class CudaDevice final : public DeviceBackend {
                               const DeviceBackend* place) noexcept override;
 
   [[nodiscard]] Result<std::unique_ptr<StreamBackend>> create_stream(StreamOptions options) noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<StreamBackend>> borrow_stream(std::uintptr_t native) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<EventBackend>> create_event(EventTiming timing) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<GraphBackend>> create_graph(std::span<const GraphNode> nodes) noexcept override;
   [[nodiscard]] Result<std::unique_ptr<CodeBackend>> load_code(std::span<const std::byte> image) noexcept override;

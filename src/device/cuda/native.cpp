@@ -32,17 +32,12 @@ cudaEvent_t native_event(EventRef event) {
 }
 
 BorrowedStream::BorrowedStream(Device device, cudaStream_t stream) {
-  auto& owner = require_cuda(device);
-  if (stream == nullptr || stream == cudaStreamLegacy || stream == cudaStreamPerThread) {
-    throw UsageError("Headrace does not use the default stream: pass a stream made with cudaStreamCreateWithFlags");
+  auto borrowed = require_cuda(device).borrow_stream(reinterpret_cast<std::uintptr_t>(stream));
+  if (!borrowed && borrowed.error().code == Errc::invalid_argument) {
+    throw UsageError(fmt::format("the stream does not belong to {}", device.name()));
   }
-  int ordinal = -1;
-  detail::cuda::or_throw(cudaStreamGetDevice(stream, &ordinal), "borrowing a stream");
-  if (ordinal != owner.ordinal()) {
-    throw UsageError(fmt::format("the stream belongs to cuda:{}, not to {}", ordinal, device.name()));
-  }
-  backend_ = detail::cuda::CudaStream::borrow(owner, stream);
-  if (backend_ == nullptr) throw DeviceError(Errc::out_of_memory, "borrowing a stream: out of memory");
+  if (!borrowed) throw_error("borrowing a stream", borrowed.error());
+  backend_ = *std::move(borrowed);
 }
 
 BorrowedStream::BorrowedStream(BorrowedStream&&) noexcept = default;
