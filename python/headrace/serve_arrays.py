@@ -61,7 +61,7 @@ def answer_into(engine: Engine, queries: Any, answers: Any, *, stream: Any = Non
     for what, array, each in (("query", given, operator.query_bytes), ("answer", told, operator.answer_bytes)):
         if array.nbytes != array.rows * each:
             raise UsageError(
-                f"{operator.name}: a {what} has {each} bytes, but {array.rows} rows have {array.nbytes} bytes together"
+                f"{operator.name}: each {what} has {each} bytes, but {array.rows} rows have {array.nbytes} bytes in all"
             )
     if given.rows != told.rows:
         raise UsageError(f"{given.rows} queries cannot have {told.rows} answers: give an array with as many rows")

@@ -87,8 +87,8 @@ def read_only() -> np.ndarray:
     [
         ([1, 2], np.empty(4, "f4"), None, "queries are no NumPy array, but list"),
         (queries(4), np.empty(3, "f4"), None, "4 queries cannot have 3 answers"),
-        (queries(4), np.empty(4, "f8"), None, "an answer has 4 bytes, but 4 rows have 32 bytes together"),
-        (np.empty((4, 3), "f4"), np.empty(4, "f4"), None, "a query has 16 bytes, but 4 rows have 48 bytes together"),
+        (queries(4), np.empty(4, "f8"), None, "each answer has 4 bytes, but 4 rows have 32 bytes in all"),
+        (np.empty((4, 3), "f4"), np.empty(4, "f4"), None, "each query has 16 bytes, but 4 rows have 48 bytes in all"),
         (queries(8)[::2], np.empty(4, "f4"), None, "must be a contiguous array"),
         (queries(4)[0], np.empty(4, "f4"), None, "no NumPy array"),
         (queries(4), read_only(), None, "answers are read-only"),
