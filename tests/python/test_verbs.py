@@ -172,7 +172,7 @@ def test_run_does_the_main_job_and_reuses_its_index(run: Run, tmp_path: Path):
             assert done.returncode == 0, done.stderr
             assert done.stdout
 
-    (kept,) = (tmp_path / "headrace").iterdir()
+    (kept,) = (tmp_path / "headrace").glob("*.hridx")
     whole = kept.read_bytes()
     kept.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     from headrace.cli import run as verb  # noqa: PLC0415

@@ -13,7 +13,7 @@ from rich.text import Text
 
 import headrace
 from headrace import DataError, Device, Error, Index, Operator, _core, tables
-from headrace.cli import options, run_compare, show
+from headrace.cli import options, run_compare, run_semantic, show
 from headrace.cli.errors import STATUS_INTERRUPTED
 from headrace.cli.run_next import next_steps
 from headrace.corpus import WORDNET, build_index, locate, read_text
@@ -47,10 +47,10 @@ def cache_folder() -> Path:
     return Path(base) / "headrace"
 
 
-def _digest(folder: Path, library: Path) -> str:
+def _digest(folder: Path, *others: Path) -> str:
     """Digest of what determines an index: the corpus, and the library that splits it into words."""
     digest = hashlib.sha256()
-    for path in [library, *sorted(folder.glob("data.*"))]:
+    for path in [*others, *sorted(folder.glob("data.*"))]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:16]
 
@@ -169,6 +169,12 @@ def run(
     corpus = Corpus(read_text(folder), index, file)
     operator = headrace.retrieval(index)
     ask(chosen, operator, corpus, console)
+    if run_semantic.is_installed():
+        began = time.monotonic()
+        run_semantic.search(chosen, corpus.texts, cache_folder(), _digest(folder), console)
+        ends += time.monotonic() - began
+    else:
+        _say(console, f"\n{run_semantic.HINT}", "dim")
     texts = check_answers(chosen, operator, corpus, console)
     interrupted = run_compare.compare(chosen, operator, corpus.texts, texts, bound, ends, console)
     _say(console, "\nNext, to paste into this terminal:", "bold")
