@@ -1,5 +1,6 @@
 #include "serve/caller_streams.hpp"
 
+#include <algorithm>
 #include <new>
 #include <utility>
 
@@ -10,8 +11,7 @@ Status CallerStreams::prepare() noexcept try {
     const Result<bool> done = events_.front().ready();
     if (!done) return done.error();
     if (*done) {
-      events_.push_back(std::move(events_.front()));
-      events_.pop_front();
+      std::ranges::rotate(events_, events_.begin() + 1);
       return {};
     }
   }

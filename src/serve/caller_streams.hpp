@@ -1,7 +1,7 @@
 #pragma once
 
-#include <deque>
 #include <mutex>
+#include <vector>
 
 #include "headrace/device/stream.hpp"
 
@@ -38,7 +38,7 @@ class CallerStreams {
 
   Device device_;
   std::mutex mutex_;
-  std::deque<Event> events_;  ///< By the order of the calls.
+  std::vector<Event> events_;  ///< By the order of the calls.
   bool closed_ = false;
 };
 

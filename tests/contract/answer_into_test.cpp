@@ -130,7 +130,7 @@ TEST_P(AnswerInto, ResidentKernelsLeaveNoRoom) {
   const Stream stream(device_);
   const Memory memory(device_, op_, 1);
   for (const Schedule schedule : {Schedule::dispatched, Schedule::persistent}) {
-    Engine engine(device_, op_, Plan{.schedule = schedule, .workers = 1});
+    Engine engine(device_, op_, Plan{.schedule = schedule, .host_memory = MemoryKind::mapped});
     EXPECT_THAT([&] { static_cast<void>(engine.answer_into(stream, memory.from(), memory.to())); },
                 ThrowsMessage<UsageError>(HasSubstr("resident kernels")));
   }
