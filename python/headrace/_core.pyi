@@ -988,11 +988,6 @@ def same_as(rung: Rung, device: Device | str) -> str:
     Why a rung does the same work as an earlier one on that device; empty if it does not.
     """
 
-def answer_into(engine: Engine, queries: int, query_bytes: int, answers: int, answer_bytes: int, stream: int) -> None:
-    """
-    Answers queries at an address of the engine's device, in the order of that stream, whose handle is given (0: the default one). On a CPU device it waits for the answers. headrace.serve.answer_into() takes arrays.
-    """
-
 class AsyncClient:
     """
     A client of an engine for coroutines: made by Engine.connect_async(), or from the URL shm://NAME/MODEL for an engine that another process of this machine and user serves, like Client. All coroutines of one event loop may share it; the first call determines the loop. Answers have the operator's type. A cancelled call, as by asyncio.timeout(), does not get its answer and leaves the line of waiting calls.
@@ -1283,6 +1278,11 @@ class Engine:
     def __exit__(self, *exception: object) -> None: ...
 
     def __repr__(self) -> str: ...
+
+def answer_into(engine: Engine, queries: int, query_bytes: int, answers: int, answer_bytes: int, stream: int) -> None:
+    """
+    Answers queries at an address of the engine's device, in the order of that stream, whose handle is given (0: the default one). On a CPU device it waits for the answers. headrace.serve.answer_into() takes arrays.
+    """
 
 class Roofs:
     """

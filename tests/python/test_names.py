@@ -49,6 +49,7 @@ INTERNAL = {
         "receive_udp",
     ),  # ingest.tcp()
     *("MachineActivity", "MachineWatch", "OutputFile"),  # the commands
+    "answer_into",  # serve.answer_into(), which takes arrays
     "function_kernels",  # what operators in Python are linked with
     "function_operator",  # operators.operator()
     "http_chunks",  # ingest.HttpUploads
