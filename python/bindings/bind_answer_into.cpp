@@ -20,6 +20,7 @@ constexpr const char* kAnswering = "answering queries in device memory";
 /// Memory of an array, which the caller keeps alive.
 template <class Byte>
 [[nodiscard]] std::span<Byte> bytes_at(std::uintptr_t address, std::size_t bytes) noexcept {
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): NumPy and CUDA's libraries give addresses as numbers
   return {reinterpret_cast<Byte*>(address), bytes};
 }
 
