@@ -11,7 +11,7 @@ Status CallerStreams::prepare() noexcept try {
     const Result<bool> done = events_.front().ready();
     if (!done) return done.error();
     if (*done) {
-      std::ranges::rotate(events_, events_.begin() + 1);
+      std::rotate(events_.begin(), events_.begin() + 1, events_.end());
       return {};
     }
   }
