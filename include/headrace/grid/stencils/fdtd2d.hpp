@@ -111,6 +111,7 @@ struct Fdtd2d {
   struct Swept {
     std::int32_t walls[2];  ///< For each axis, the index at which Ez stays 0, or kNoWall.
 
+    /// Does a phase of kSwept for one cell.
     template <int PhaseNumber, class Cell>
     HEADRACE_HD void update(Cell cell) const {
       using enum fdtd2d::Fields;
@@ -125,6 +126,7 @@ struct Fdtd2d {
       }
     }
 
+    /// Sets Ez, unless it stays 0 there.
     template <class Cell>
     HEADRACE_HD void set_e(Cell cell, V value) const {
       cell.set(fdtd2d::ez, unless_wall(at_wall(cell.x(), walls[0]) | at_wall(cell.y(), walls[1]), value));
