@@ -581,6 +581,7 @@ def test_what_is_strange_is_a_warning():
     # The figures of a scene that is just too coarse say so: rounded, there would be ten cells of ten needed.
     barely = flat(("permittivity = 4.0", "permittivity = 1.0"), ("frequency = 0.5e9", f"frequency = {0.5e9 * 2.4:.8g}"))
     assert "has 9.99 cells of 0.01 m; 10 cells need a spacing of 0.00999 m" in warning_of(barely)
+    assert "has 0 cells" in warning_of(flat(("frequency = 0.5e9", "frequency = 1e308")))
 
 
 def test_a_light_material_needs_a_shorter_step():

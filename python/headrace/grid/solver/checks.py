@@ -1,6 +1,6 @@
 """Checks of a scene with valid keys: thin objects, positions, time steps, wavelengths."""
 
-import math
+import decimal
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -13,6 +13,7 @@ from headrace.grid.solver.smoothing import PERFECT
 from headrace.grid.spacing import Spacing, is_even, stable_step, text
 
 _CELLS_A_WAVELENGTH = 10  # with fewer cells, waves on the grid are noticeably slower than in the medium
+_THREE_DIGITS = decimal.Context(prec=3, rounding=decimal.ROUND_DOWN)
 _POSITIONS_LOOKED_AT = 1000
 _GOOD_CONDUCTOR = 1e3  # S/m; no wave travels in it that would need fine cells
 
@@ -183,6 +184,5 @@ def check_resolution(scene: Scene) -> Scene:
 
 
 def _rounded_down(number: float) -> float:
-    """A positive number with three digits, none of which promises more than there is."""
-    unit = 10.0 ** (math.floor(math.log10(number)) - 2)
-    return math.floor(number / unit) * unit
+    """A number with three digits, none of which promises more than there is."""
+    return float(_THREE_DIGITS.create_decimal_from_float(number))
