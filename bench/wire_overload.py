@@ -8,7 +8,8 @@ p99 within --bound. Then an open load of --times the peak, in which each request
 for --seconds.
 
   wire.overload.goodput      requests answered in time, over the peak
-  wire.overload.p99          p99 of those that were answered, from their scheduled arrival
+  wire.overload.p99          p99 of those that were answered in time, from their scheduled arrival; the deadline bounds
+                             it, so that `late_share` over `answered_share` and itself says how many missed it
   wire.overload.refusal.p99  p99 of the refusals, from the scheduled arrival of what was refused
 
 Rows are verified where each request was answered, refused or late, and the server counts as many answers as its client.
