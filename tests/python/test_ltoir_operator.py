@@ -76,6 +76,20 @@ def test_code_of_another_compiler_is_inlined_into_every_kernel(tmp_path: Path):
 
 
 @pytest.mark.usefixtures("linker")
+def test_the_code_answers_on_a_gpu_under_every_schedule(tmp_path: Path):
+    if not any(device.name == "cuda:0" for device in headrace.Device.list()):
+        pytest.skip("no GPU")
+    operator = from_ltoir(code_of(ON_GPU, tmp_path), "sums", **TYPES)(rows=ROWS)
+    for rung in headrace.serve.rungs():
+        if rung.plan.schedule == "none":
+            continue
+        with headrace.Engine("cuda:0", operator, rung.plan) as engine, engine.connect() as client:
+            answers, status = client.ask_many(np.arange(10, dtype="u4"))
+            assert not status.any(), rung.id
+            np.testing.assert_array_equal(answers, ROWS.sum(axis=1), rung.id)
+
+
+@pytest.mark.usefixtures("linker")
 @pytest.mark.parametrize(
     "code", [b"no code", b"\x7fELF\x02 no code either", ON_GPU.replace("headrace_answer", "other").encode()]
 )
@@ -130,5 +144,5 @@ def test_what_is_missing_is_said(tmp_path: Path):
         (Path(__file__), "cannot be loaded"),
     ):
         with pytest.raises((UsageError, MissingFileError), match=what) as caught:
-            from_ltoir(b"code", "one", host=host, **TYPES)(rows=ROWS)
+            headrace.Engine("cpu", from_ltoir(b"code", "one", host=host, **TYPES)(rows=ROWS))
         assert "\n" not in str(caught.value)
