@@ -14,9 +14,6 @@ namespace headrace::wire {
 
 namespace {
 
-/// Safety margin: an estimate may be exceeded by a quarter. Under overload the queue is as long as allowed, and without
-/// a margin half of the requests that are just in time would be late.
-constexpr int kReserve = 4;
 constexpr Duration kPollsFor = std::chrono::microseconds(50);   // after each query or answer
 constexpr Duration kAnswersFor = std::chrono::milliseconds(1);  // before connections get their turn again
 constexpr unsigned kNumberShift = 32;  // a tag has the inference's number above that of the query within it
@@ -33,7 +30,9 @@ Asker::Asker(ServedModel& served, ModelCounters& counters, int wake)
 Status Asker::ask(std::shared_ptr<Inference> inference) {
   if (const std::optional<Error> fault = served_.model.engine->fault()) return *fault;
   inference->deadline = client_.bounded(inference->deadline, inference->began);
-  if (would_be_late(*inference)) return Error{Errc::full, kWaitsTooLong};
+  const Outlook outlook = outlook_of(*inference);
+  if (outlook == Outlook::late) return Error{Errc::full, kWaitsTooLong};
+  inference->is_close = outlook == Outlook::close;
   if (waits() && !make_room(*inference)) {
     if (!finished_.empty()) signal_event(wake_);
     return Errc::full;
@@ -101,21 +100,22 @@ std::uint64_t Asker::before_in_line(const Class& own, const Inference& inference
   return std::min<std::uint64_t>(own.waiting + inference.batch, of_client + others * of_each);
 }
 
-bool Asker::would_be_late(const Inference& inference) const {
-  if (inference.deadline == Time::max()) return false;
+Outlook Asker::outlook_of(const Inference& inference) {
+  if (inference.deadline == Time::max()) return Outlook::early;
   const Class& own = class_of(inference.priority);
   const bool is_high = inference.priority == Priority::high;
   const std::uint64_t in_class = waits() ? before_in_line(own, inference) : 0;
   const std::uint64_t turns = (in_class + kTurnQueries - 1) / kTurnQueries;
   const std::uint64_t of_others = is_high ? in_class / kHighRun * kTurnQueries
                                           : std::min<std::uint64_t>(class_of(Priority::high).waiting, turns * kHighRun);
-  Duration expected = rate_.time_of(client_.in_flight(), in_class + of_others);
+  Duration expected = rate_.time_of(client_.in_flight(), in_class + of_others, margin_.stretch());
   if (!is_high && of_others > 0 && !own.lines.empty()) {
     // Later requests of high priority overtake this one as well. The rate of normal queries shows what they leave over.
     expected = std::max(expected, normal_rate_.time_of(0, in_class));
   }
-  const Duration left = inference.deadline - SteadyClock::now();
-  return left > Duration{} && expected + expected / kReserve > left;  // a late request gets another error
+  const Time now = SteadyClock::now();
+  const Duration left = inference.deadline - now;
+  return left > Duration{} ? margin_.outlook(expected, left, now) : Outlook::early;  // a late one gets another error
 }
 
 bool Asker::make_room(const Inference& inference) {
@@ -167,7 +167,7 @@ void Asker::take_in() {
   armed_ = false;
   const auto note_one = [this](const serve::Completion& done) { note(done); };
   std::size_t back = 0;
-  normal_back_ = 0;
+  served_back_ = normal_back_ = 0;
   const Time until = client_.answers_itself() ? SteadyClock::now() + kAnswersFor : Time::max();
   while (const std::size_t some = client_.poll(note_one)) {
     back += some;
@@ -178,7 +178,7 @@ void Asker::take_in() {
   if (client_.in_flight() == 0 && !waits()) {
     rate_.pause();
   } else {
-    rate_.add(back, client_.in_flight() + back, now);
+    rate_.add(served_back_, client_.in_flight() + back, now);
   }
   if (class_of(Priority::normal).lines.empty()) {
     normal_rate_.pause();
@@ -188,7 +188,7 @@ void Asker::take_in() {
   expire(now);
   feed(now);
   publish();
-  tell();
+  tell(now);
   if (back > 0) polls_until_ = now + kPollsFor;
   arm(now);
 }
@@ -301,7 +301,10 @@ void Asker::note(const serve::Completion& done) {
   const auto number = static_cast<std::uint32_t>(done.tag >> kNumberShift);
   const auto query = static_cast<std::uint32_t>(done.tag);
   Inference& inference = *active_[number];
-  if (inference.priority == Priority::normal) ++normal_back_;
+  if (was_served(done.status)) {
+    ++served_back_;
+    if (inference.priority == Priority::normal) ++normal_back_;
+  }
   if (done.status.ok()) {
     const std::size_t bytes = done.answer.size();
     std::memcpy(inference.answers.data() + query * bytes, done.answer.data(), bytes);
@@ -316,9 +319,13 @@ void Asker::finish(std::uint32_t number) {
   free_.push_back(number);
 }
 
-void Asker::tell() {
+void Asker::tell(Time now) {
   told_.swap(finished_);
   for (const std::shared_ptr<Inference>& inference : told_) {
+    const bool gave_way = !inference->status.ok() && inference->status.error().code == Errc::full;
+    if (inference->is_close && !gave_way) {
+      margin_.ended(now - inference->began, inference->deadline - inference->began, now);
+    }
     if (inference->owner != nullptr) {
       std::exchange(inference->owner, nullptr)->finished(*inference);
     } else {

@@ -12,6 +12,7 @@
 
 #include "headrace/serve/client.hpp"
 #include "wire/inference.hpp"
+#include "wire/late_margin.hpp"
 #include "wire/queue_rate.hpp"
 
 namespace headrace::wire {
@@ -103,14 +104,14 @@ class Asker {
   /// Refuses the last queued request of a client.
   void refuse_last(Class& from, Lines::iterator line);
   /// Whether `inference` would be late at the present rate of completed queries.
-  [[nodiscard]] bool would_be_late(const Inference& inference) const;
+  [[nodiscard]] Outlook outlook_of(const Inference& inference);
   /// Number of queries of its priority that will be submitted up to the last one of `inference`.
   [[nodiscard]] std::uint64_t before_in_line(const Class& own, const Inference& inference) const;
   Lines::iterator leave(Class& from, Lines::iterator line);
   void note(const serve::Completion& done);
   void finish(std::uint32_t number);
   /// Notifies the owners of finished requests, which may call ask() from there.
-  void tell();
+  void tell(Time now);
   /// Arranges for take_in() to be called when a query comes back.
   void arm(Time now);
   /// Adds the numbers of waiting and in-flight queries to the counters, which another Asker may share.
@@ -126,9 +127,11 @@ class Asker {
   std::uint32_t high_run_ = 0;       ///< Consecutive queries of high priority submitted while others waited.
   std::uint32_t normal_run_ = 0;     ///< Queries of normal priority submitted since then.
   Time line_soonest_ = Time::max();  ///< No queued inference has an earlier deadline.
+  LateMargin margin_;
   QueueRate rate_;
   QueueRate normal_rate_;        ///< Rate of queries of normal priority only, while some wait.
-  std::size_t normal_back_ = 0;  ///< Queries of normal priority completed in this take_in().
+  std::size_t served_back_ = 0;  ///< Queries that the engine worked on and that came back in this take_in().
+  std::size_t normal_back_ = 0;  ///< Those of normal priority.
   std::size_t published_in_flight_ = 0;
   std::vector<std::shared_ptr<Inference>> finished_;  ///< Finished, owners not notified yet. Room is reserved.
   std::vector<std::shared_ptr<Inference>> told_;      ///< The requests that tell() is notifying about.

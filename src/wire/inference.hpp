@@ -52,6 +52,7 @@ struct Inference {
   std::vector<std::byte> answers;  ///< Likewise.
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
+  bool is_close = false;  ///< The estimate said that it would be just in time; see Outlook.
   Time arrived{};       ///< When the request's first byte arrived.
   Time began{};         ///< When the request had been read.
   Time submitted_at{};  ///< When the last query went to the engine.

@@ -9,6 +9,7 @@
 #include "wire/counters.hpp"
 #include "wire/front.hpp"
 #include "wire/infer_reply.hpp"
+#include "wire/late_margin.hpp"
 #include "wire/queue_rate.hpp"
 #include "wire/served_model.hpp"
 
@@ -31,25 +32,30 @@ class RingLane {
     constexpr std::size_t kMost = 16 * kAtOnce;  // then others get their turn
     if (client_.in_flight() == 0) return 0;
     std::size_t back = 0;
+    std::size_t served = 0;
+    const auto count_and_tell = [&](const serve::Completion& one) {
+      served += was_served(one.status) ? 1 : 0;
+      done(one);
+    };
     while (back < kMost) {
-      const std::size_t some = client_.poll(done, kAtOnce);
+      const std::size_t some = client_.poll(count_and_tell, kAtOnce);
       back += some;
       if (some < kAtOnce) break;
     }
     if (client_.in_flight() == 0) {
       rate_.pause();
     } else {
-      rate_.add(back, client_.in_flight() + back, now);
+      rate_.add(served, client_.in_flight() + back, now);
     }
     return back;
   }
   /// Whether a query with this deadline would be late at the present rate of completed queries, computed as in Asker.
-  [[nodiscard]] bool would_be_late(Time deadline, Time now) const noexcept {
-    constexpr int kReserve = 4;
-    if (deadline == Time::max()) return false;
-    const Duration expected = rate_.time_of(client_.in_flight(), 0);
-    return expected + expected / kReserve > deadline - now;
+  [[nodiscard]] Outlook outlook(Time deadline, Time now) noexcept {
+    if (deadline == Time::max()) return Outlook::early;
+    return margin_.outlook(rate_.time_of(client_.in_flight(), 0, margin_.stretch()), deadline - now, now);
   }
+  /// A query that was taken as Outlook::close has ended; see LateMargin.
+  void ended(Duration took, Duration allowed, Time now) noexcept { margin_.ended(took, allowed, now); }
   /// Counts a query that has ended.
   void count(ReplyCounters& replies, RequestOutcome outcome, Duration duration) noexcept {
     counters_.of(Protocol::shm).add(outcome, 1, duration);
@@ -78,6 +84,7 @@ class RingLane {
   ModelCounters& counters_;
   serve::Client client_;
   QueueRate rate_;
+  LateMargin margin_;
   std::size_t published_in_flight_ = 0;
   Time told_at_{};         ///< When publish() last read the wall clock.
   bool answered_ = false;  ///< A query was answered since then.

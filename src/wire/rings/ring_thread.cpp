@@ -89,6 +89,7 @@ void RingThread::take_in(RingLane& lane, Time now) {
         const ServerRing::Taken taken = link.ring()->finish(slot, done.status, done.answer, !link.gone());
         const RequestOutcome outcome = link.gone() ? RequestOutcome::cancelled : outcome_of_query(done.status);
         lane.count(replies_, outcome, now - taken.at);
+        if (taken.close_deadline != Time::max()) lane.ended(now - taken.at, taken.close_deadline - taken.at, now);
       },
       now);
 }
@@ -100,18 +101,19 @@ std::size_t RingThread::feed(RingLink& link, Time now) {
   for (; taken < kTurnQueries && ring.ready(); ++taken) {
     const ServerRing::Request request = ring.request();
     const Time deadline = lane.client().bounded(request.deadline, now);
+    const Outlook outlook = lane.outlook(deadline, now);
     std::optional<Error> refused;
     if (request.cancelled) {
       refused = Error{Errc::cancelled};
     } else if (request.deadline <= now) {
       refused = Error{Errc::deadline_exceeded};
-    } else if (lane.would_be_late(deadline, now)) {
+    } else if (outlook == Outlook::late) {
       refused = Error{Errc::full, kWaitsTooLong};
     } else {
       const std::uint64_t tag = std::uint64_t{link.number} << kLinkShift | ring.next_slot();
       const Result<serve::Ticket> ticket = lane.client().submit(request.query, {.tag = tag, .deadline = deadline});
       if (ticket) {
-        ring.take(*ticket, now);
+        ring.take(*ticket, now, outlook == Outlook::close ? deadline : Time::max());
         continue;
       }
       if (ticket.error().code == Errc::full) {

@@ -28,6 +28,7 @@ class ServerRing {
     std::uint64_t position;
     serve::Ticket ticket;  ///< The engine's ticket.
     Time at;
+    Time close_deadline;  ///< Its deadline if the estimate said that it would be just in time, else Time::max().
     bool in_flight;
   };
 
@@ -49,9 +50,10 @@ class ServerRing {
             .deadline = Time{word(words.deadline).load(std::memory_order_relaxed)},
             .cancelled = word(words.cancelled).load(std::memory_order_relaxed) == next_ + 1};
   }
-  /// Marks the next query as submitted to the engine.
-  void take(serve::Ticket ticket, Time now) noexcept {
-    taken_[index(next_)] = {.position = next_, .ticket = ticket, .at = now, .in_flight = true};
+  /// Marks the next query as submitted to the engine. `close_deadline`: see Taken.
+  void take(serve::Ticket ticket, Time now, Time close_deadline = Time::max()) noexcept {
+    taken_[index(next_)] = {
+        .position = next_, .ticket = ticket, .at = now, .close_deadline = close_deadline, .in_flight = true};
     ++next_;
     ++in_flight_;
   }
