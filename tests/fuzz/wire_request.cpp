@@ -24,9 +24,15 @@ struct Served {
   std::string replies;  ///< Bodies of all replies, up to the first invalid request.
   std::string refusal;  ///< Why that request is invalid.
 
-  /// If an invalid request arrives in pieces, the parser may notice later, but not before the bytes end.
+  /// If an invalid request arrives in pieces, the parser may notice later, but not before the bytes end. By then its
+  /// head may be too long as well.
   [[nodiscard]] bool same_as(const Served& other) const {
-    return replies == other.replies && (refusal == other.refusal || refusal.empty() || other.refusal.empty());
+    return replies == other.replies &&
+           (refusal == other.refusal || !says_what_is_wrong() || !other.says_what_is_wrong());
+  }
+
+  [[nodiscard]] bool says_what_is_wrong() const {
+    return !refusal.empty() && refusal != "the head of the request is too long";
   }
 };
 

@@ -139,6 +139,19 @@ def test_what_is_no_request_is_answered_and_the_connection_closed(content: bytes
         assert ask(server, LIVE)[0].status == 200
 
 
+@pytest.mark.parametrize(("more", "status"), [(0, 200), (1, 431)])
+@pytest.mark.parametrize("cut", [None, 10, 5000, -1])
+def test_a_head_is_as_long_however_it_is_cut(more: int, status: int, cut: int | None):
+    head = b"GET /v2/health/live?" + b"q" * 4000 + b" HTTP/1.1\r\nHost: a\r\nX: "
+    head += b"x" * (4500 - len(head) - 4 + more) + b"\r\n\r\n"
+    with serving(third(), head_bytes_max=4500) as (server, _), connect(server) as peer:
+        peer.sendall(head[:cut])
+        if cut is not None:
+            time.sleep(0.05)
+            peer.sendall(head[cut:])
+        assert Replies(peer).next().status == status
+
+
 def test_chunks_beyond_the_limit_of_a_body_are_refused():
     head = b"POST /v2 HTTP/1.1\r\nHost: here\r\nTransfer-Encoding: chunked\r\n\r\n"
     with serving(third(), body_bytes_max=4096) as (server, _), connect(server) as peer:

@@ -1,5 +1,6 @@
 #include "wire/http/reader.hpp"
 
+#include <algorithm>
 #include <boost/asio/buffer.hpp>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
@@ -116,16 +117,37 @@ struct Reader::Parser final : beast::http::basic_parser<true> {
 };
 
 Reader::Reader(Limits limits, MemoryShare& memory, Gate* gate)
-    : parser_(std::make_unique<Parser>(limits, memory, gate)) {}
+    : parser_(std::make_unique<Parser>(limits, memory, gate)), head_max_(limits.head_bytes_max) {}
 Reader::~Reader() = default;
 Reader::Reader(Reader&&) noexcept = default;
 Reader& Reader::operator=(Reader&&) noexcept = default;
 
+/// Limits the head to as many bytes however it is cut. Beast limits the headers alone if they arrive together with the
+/// request's line, and both if they arrive in pieces.
+void Reader::check_head(std::string_view bytes) {
+  constexpr std::string_view kEnd = "\r\n\r\n";
+  std::size_t end = bytes.size();
+  if (head_used_ > 0 && bytes.starts_with("\r\n")) {
+    end = 2;  // a request's line without headers
+  } else if (const std::size_t found = bytes.find(kEnd, searched_); found != std::string_view::npos) {
+    end = found + kEnd.size();
+  } else {
+    searched_ = bytes.size() - std::min(bytes.size(), kEnd.size() - 1);
+  }
+  if (head_used_ + end > head_max_) refuse(beast::http::error::header_limit);
+}
+
 std::size_t Reader::read(std::string_view bytes) {
+  const bool in_head = !parser_->is_header_done();
   if (parser_->is_header_done() && parser_->chunked() && bytes.size() < kLastChunk) return 0;
   beast::error_code error;
   const std::size_t used = parser_->put(boost::asio::const_buffer(bytes.data(), bytes.size()), error);
   if (error && error != beast::http::error::need_more) refuse(error);
+  if (in_head) {
+    check_head(bytes);
+    head_used_ += used;
+    searched_ -= std::min(searched_, used);
+  }
   return used;
 }
 

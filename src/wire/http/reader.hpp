@@ -61,7 +61,12 @@ class Reader {
 
  private:
   struct Parser;
+  void check_head(std::string_view bytes);
+
   std::unique_ptr<Parser> parser_;
+  std::size_t head_max_;
+  std::size_t head_used_ = 0;  ///< Bytes of the head that the parser has used.
+  std::size_t searched_ = 0;   ///< The head does not end in so many bytes after them.
 };
 
 }  // namespace headrace::wire::http
