@@ -29,7 +29,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -41,6 +41,7 @@ import headrace
 import row_by_row
 from headrace import Error, UsageError, results
 from headrace.profiles import Json
+from wire_served import Server
 
 _QUERY_BYTES = 1024
 _ANSWER_BYTES = 64
@@ -53,9 +54,6 @@ _LEAST = 200.0  # queries per second; a lower rate does not count
 _SHM_NAME = "headrace-wire-rates"
 # Queries per second of one client through shared memory, by row: --shm-spin ends after 50 us without work.
 _LONE_RATES = {"wire.shm.p50": 50_000.0, "wire.shm.idle.p50": 2_000.0}
-_OPERATOR = f"""import headrace
-light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
-"""
 
 
 @dataclass(frozen=True)
@@ -175,23 +173,10 @@ def _ways(given: argparse.Namespace) -> list[Way]:
 
 @contextmanager
 def _serving(given: argparse.Namespace, folder: Path) -> Iterator[Servers]:
-    operator = folder / "light_only.py"
-    operator.write_text(_OPERATOR)
-    command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--device", given.device, "--json"]
-    command += ["--plan", given.plan, "--http", "0", "--grpc", "0", "--threads", str(given.threads)]
-    command += ["--shm", _SHM_NAME, "--shm-threads", str(given.shm_threads), "--queries", "64"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            line = process.stdout.readline()
-            if not line:
-                raise UsageError("`headrace serve` did not start")
-            said: Json = json.loads(line)
-            http = said["url"].removeprefix("http://")
-            places = {"grpc": said["grpc"], "http": http, "shm": _SHM_NAME}
-            yield Servers("headrace", places, f"http://{http}/v2/models/light/stats")
-        finally:
-            process.terminate()
+    options = ["--threads", str(given.threads), "--shm", _SHM_NAME, "--shm-threads", str(given.shm_threads)]
+    with closing(Server(folder, *options, "--queries", "64", device=given.device, plan=given.plan)) as server:
+        places = {"grpc": f"127.0.0.1:{server.grpc}", "http": f"127.0.0.1:{server.http}", "shm": _SHM_NAME}
+        yield Servers("headrace", places, server.stats)
 
 
 def _check(servers: Servers, given: argparse.Namespace) -> None:

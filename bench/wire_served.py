@@ -17,8 +17,8 @@ from headrace import UsageError
 from headrace.profiles import Json
 
 _QUERY_BYTES = 1024
-_OPERATOR = f"""import headrace
-light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
+_OPERATOR = """import headrace
+light = headrace.light(query_bytes={}, threads=1, steps={})
 """
 _COMPARED = 64  # different queries
 _COMPARE_SECONDS = 0.02  # between two compared answers
@@ -53,18 +53,26 @@ def short_connection(port: int, *, reads: bool) -> None:
 
 
 class Server:
-    """`headrace serve` of `light` on the CPU device, in a process of its own.
+    """`headrace serve` of `light`, in a process of its own.
 
     Args:
         folder: where the file of the operator goes.
         options: further ones of the command.
+        device: what it runs on.
+        plan: of its engine, by rung.
+        steps: how long a query takes, in steps of `light`.
+
+    Attributes:
+        http: its port for HTTP.
+        grpc: its port for gRPC.
+        stats: the address of the model's statistics.
     """
 
-    def __init__(self, folder: Path, *options: str) -> None:
+    def __init__(self, folder: Path, *options: str, device: str = "cpu", plan: str = "caller", steps: int = 1) -> None:
         operator = folder / "light_only.py"
-        operator.write_text(_OPERATOR)
-        command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--device", "cpu", "--json"]
-        command += ["--plan", "caller", "--http", "0", "--grpc", "0", *options]
+        operator.write_text(_OPERATOR.format(_QUERY_BYTES, steps))
+        command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--device", device, "--json"]
+        command += ["--plan", plan, "--http", "0", "--grpc", "0", *options]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
@@ -73,6 +81,12 @@ class Server:
         said: Json = json.loads(line)
         self.http = int(said["url"].rpartition(":")[2])
         self.grpc = int(said["grpc"].rpartition(":")[2])
+        self.stats = f"{said['url']}/v2/models/light/stats"
+
+    @property
+    def pid(self) -> int:
+        """Number of its process."""
+        return self._process.pid
 
     @property
     def alive(self) -> bool:
@@ -82,12 +96,12 @@ class Server:
     @property
     def resident(self) -> int:
         """Bytes of memory that it has touched."""
-        return int(Path(f"/proc/{self._process.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
     @property
     def descriptors(self) -> int:
         """Files and sockets that it has open."""
-        return len(list(Path(f"/proc/{self._process.pid}/fd").iterdir()))
+        return len(list(Path(f"/proc/{self.pid}/fd").iterdir()))
 
     def settle(self, descriptors: int, seconds: float) -> None:
         """Waits until it has no more open descriptors than these, for at most so long, and a moment longer."""

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import urllib.request
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
@@ -30,15 +30,13 @@ from typing import Any
 from headrace import Device, Error, UsageError, results
 from headrace.cli.options import count
 from headrace.profiles import Json
+from wire_served import Server
 
 _QUERY_BYTES, _ANSWER_BYTES = 1024, 64
 _CASES = {"": (4, 64), ".64x1": (64, 1)}
 _VARINT = 128  # values of a byte of a number, besides the continuation bit
 _PEERS = ("cq", "callback")
 _HERE = Path(__file__).parent
-_OPERATOR = f"""import headrace
-light = headrace.light(query_bytes={_QUERY_BYTES}, threads=1, steps=1)
-"""
 
 
 class NoFigureError(Exception):
@@ -81,47 +79,38 @@ def _http_request() -> tuple[bytes, int]:
 
 @dataclass
 class Serving:
-    """A server in a separate process."""
+    """A server in a separate process.
 
-    process: subprocess.Popen[bytes]
+    Attributes:
+        pid: the process.
+        grpc_port: its port for gRPC.
+        http_port: its port for HTTP, which the peer does not have.
+        stats: the address of its statistics, likewise.
+    """
+
+    pid: int
     grpc_port: int
     http_port: int | None = None
+    stats: str | None = None
 
     def cpu_seconds(self) -> float:
         """Processor time of all its threads so far."""
-        tasks = Path(f"/proc/{self.process.pid}/task")
+        tasks = Path(f"/proc/{self.pid}/task")
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 
     def answered(self) -> int | None:
         """Successfully answered queries from its statistics; None for the peer, which has none."""
-        if self.http_port is None:
+        if self.stats is None:
             return None
-        with urllib.request.urlopen(f"http://127.0.0.1:{self.http_port}/v2/models/light/stats") as reply:
+        with urllib.request.urlopen(self.stats) as reply:
             stats: Json = json.load(reply)["model_stats"][0]
         return int(stats["inference_count"])
 
 
-def _port(address: str) -> int:
-    return int(address.rpartition(":")[2])
-
-
 @contextmanager
 def _headrace(folder: Path, device: str, plan: str, threads: int) -> Iterator[Serving]:
-    operator = folder / "light_only.py"
-    operator.write_text(_OPERATOR)
-    command = [sys.executable, "-m", "headrace", "serve", f"{operator}:light", "--json"]
-    command += ["--device", device, "--plan", plan]
-    command += ["--http", "0", "--grpc", "0", "--threads", str(threads)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE) as process:
-        assert process.stdout is not None
-        try:
-            line = process.stdout.readline()
-            if not line:
-                raise UsageError("`headrace serve` did not start")
-            said: Json = json.loads(line)
-            yield Serving(process, _port(said["grpc"]), _port(said["url"]))
-        finally:
-            process.terminate()
+    with closing(Server(folder, "--threads", str(threads), device=device, plan=plan)) as server:
+        yield Serving(server.pid, server.grpc, server.http, server.stats)
 
 
 def _build_peer(folder: Path) -> Path:
@@ -147,7 +136,7 @@ def _peer(program: Path, way: str) -> Iterator[Serving]:
     with subprocess.Popen([str(program), way], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        yield Serving(process, int(process.stdout.readline()))
+        yield Serving(process.pid, int(process.stdout.readline()))
         process.stdin.close()
 
 
