@@ -7,6 +7,7 @@ import numpy as np
 
 from headrace import _core
 from headrace._core import Engine
+from headrace.cuda_arrays import cuda_array
 from headrace.errors import UsageError
 
 _CUDA = "cuda"
@@ -85,27 +86,19 @@ def _on_host(what: str, given: object, engine: Engine, *, writes: bool = False) 
     return _Array(given.ctypes.data, len(given), given.nbytes, None)
 
 
-def _on_gpu(what: str, given: Any, engine: Engine, *, writes: bool = False) -> _Array:  # noqa: ANN401
-    # https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
-    described = getattr(given, "__cuda_array_interface__", None)
-    if described is None:
+def _on_gpu(what: str, given: object, engine: Engine, *, writes: bool = False) -> _Array:
+    found = cuda_array(given)
+    if found is None:
         raise UsageError(
             f"{what} are no array of a GPU, but {type(given).__name__}; the engine is on {engine.device.name}"
         )
-    dtype, shape = np.dtype(described["typestr"]), tuple(int(length) for length in described["shape"])
-    strides = described.get("strides")
-    dense = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
-    if not shape or (strides is not None and not dense.flags.c_contiguous):
+    if not found.shape or not found.is_contiguous:
         raise UsageError(f"{what} must be a contiguous array with a row for each of them")
-    address, is_read_only = described["data"]
-    if writes and is_read_only:
+    if writes and found.is_read_only:
         raise UsageError(f"{what} are read-only")
-    device = int(given.__dlpack_device__()[1]) if hasattr(given, "__dlpack_device__") else engine.device.ordinal
-    if device != engine.device.ordinal:
-        raise UsageError(f"{what} lie on cuda:{device}, the engine is on {engine.device.name}")
-    return _Array(
-        int(address or 0), shape[0], dtype.itemsize * int(np.prod(shape, dtype=np.int64)), described.get("stream")
-    )
+    if found.cuda not in (None, engine.device.ordinal):
+        raise UsageError(f"{what} lie on cuda:{found.cuda}, the engine is on {engine.device.name}")
+    return _Array(found.pointer, found.shape[0], found.nbytes, found.stream)
 
 
 def _handle(stream: Any) -> int:  # noqa: ANN401

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from headrace.cuda_arrays import CudaArray, cuda_array
 from headrace.errors import UsageError
 
 
@@ -45,8 +46,8 @@ def as_array(operator: str, name: str, given: object) -> Array:
     Raises:
         UsageError: naming the argument, when its type cannot be passed.
     """
-    if hasattr(given, "__cuda_array_interface__"):
-        return _on_device(operator, name, given)
+    if found := cuda_array(given):
+        return _on_device(operator, name, found, given)
     try:
         array = np.asarray(given)
     except (TypeError, ValueError) as error:
@@ -85,14 +86,8 @@ def _require_passable(operator: str, name: str, dtype: np.dtype[Any]) -> None:
         raise UsageError(f"operator {operator}: {name} has type {dtype}, which cannot be passed")
 
 
-def _on_device(operator: str, name: str, given: Any) -> DeviceArray:  # noqa: ANN401
-    # https://numba.readthedocs.io/en/stable/cuda/cuda_array_interface.html
-    described = given.__cuda_array_interface__
-    dtype = np.dtype(described.get("descr") if described["typestr"][1] == "V" else described["typestr"])
-    _require_passable(operator, name, dtype)
-    shape = tuple(int(length) for length in described["shape"])
-    dense = np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, described.get("strides"))
-    if described.get("strides") is not None and not dense.flags.c_contiguous:
+def _on_device(operator: str, name: str, found: CudaArray, owner: object) -> DeviceArray:
+    _require_passable(operator, name, found.dtype)
+    if not found.is_contiguous:
         raise UsageError(f"operator {operator}: {name} lies on a GPU and is not contiguous: give a contiguous copy")
-    cuda = given.__dlpack_device__()[1] if hasattr(given, "__dlpack_device__") else 0
-    return DeviceArray(described["data"][0], int(cuda), dtype, shape, given)
+    return DeviceArray(found.pointer, found.cuda or 0, found.dtype, found.shape, owner)
