@@ -5,11 +5,11 @@ gprMax is a separate program under a different licence: it runs in its own envir
     python -m venv /tmp/gprmax && /tmp/gprmax/bin/pip install gprMax
     .venv/bin/python bench/gprmax_speed.py --gprmax /tmp/gprmax/bin/python [--threads 2] [--save F] [--json]
 
-Both programs run the same input file in single precision: a dipole in the middle of 1000 x 1000 cells of a plane, and
-of 150 x 150 x 150 cells, above a half-space of permittivity 6, with ten absorbing layers on each side. Each runs --steps
-and three times as many; the difference of the two times is that of the steps between, without start and setup. A row
-is gprMax's time over this solver's, in pairs taken in turn. It is verified where the receiver's traces agree within
-0.5% of the largest field, which leaves room for single precision.
+Both programs run the same input file in single precision: a dipole in the middle of 1000 x 1000 cells of a plane,
+and of 150 x 150 x 150 cells, above a half-space of permittivity 6, with ten absorbing layers on each side. Each
+runs --steps and three times as many; the difference of the two times is that of the steps between, without start
+and setup. A row is gprMax's time over this solver's, in pairs taken in turn. It is verified where the receiver's
+traces agree within 0.5% of the largest field, which leaves room for single precision.
 Exit status: 0; 1 when an error ended it, or a row was not verified; 2 for wrong use.
 """
 
