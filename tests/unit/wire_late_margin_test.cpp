@@ -162,8 +162,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"many at once, in bursts", {.servers = 64, .service = 5e-3}, 0.3, 20, 0.01, 0.95},
                     Case{"very many at once", {.servers = 256, .service = 7e-3}, 2, 1, 0.02, 0.9},
                     Case{"very many at once, nearly too much", {.servers = 256, .service = 7e-3}, 0.9, 1, 0.001, 0.98}),
-    [](const auto& info) {
-      std::string name = info.param.name;
+    [](const auto& given) {
+      std::string name = given.param.name;
       std::erase(name, ',');
       std::ranges::replace(name, ' ', '_');
       return name;
