@@ -2,13 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstdint>
 #include <deque>
-#include <ostream>
 #include <queue>
 #include <random>
-#include <vector>
+#include <string>
 
 #include "wire/queue_rate.hpp"
 
