@@ -138,8 +138,9 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                  std::optional<std::uint16_t> grpc_port, std::uint32_t threads, std::uint32_t connections_max,
                  std::size_t head_bytes_max, std::size_t body_bytes_max, std::size_t memory_max,
                  std::uint32_t waiting_max, double request_max, double idle_max, bool page, bool shared_memory,
-                 std::uint64_t shared_memory_max, bool model_control, std::optional<std::string> shm,
-                 std::uint32_t shm_threads, std::uint32_t shm_clients_max, std::uint32_t shm_slots_max, double shm_spin,
+                 bool cuda_shared_memory, std::uint64_t shared_memory_max, bool model_control,
+                 std::optional<std::string> shm, std::uint32_t shm_threads, std::uint32_t shm_clients_max,
+                 std::uint32_t shm_slots_max, double shm_spin,
                  const std::optional<std::filesystem::path>& tls_certificate,
                  const std::optional<std::filesystem::path>& tls_key,
                  const std::optional<std::filesystem::path>& tls_clients,
@@ -158,6 +159,7 @@ void init_server(ServerHandle* self, std::vector<Model> models, std::string addr
                            .idle_max = to_duration("idle_max", idle_max),
                            .page = page,
                            .shared_memory = shared_memory,
+                           .cuda_shared_memory = cuda_shared_memory,
                            .shared_memory_max = shared_memory_max,
                            .shm = std::move(shm).value_or(""),
                            .shm_threads = shm_threads,
@@ -189,12 +191,12 @@ void bind_server(nb::module_& module) {
           "body_bytes_max"_a = usual.body_bytes_max, "memory_max"_a = usual.memory_max,
           "waiting_max"_a = usual.waiting_max, "request_max"_a = to_seconds(usual.request_max),
           "idle_max"_a = to_seconds(usual.idle_max), "page"_a = usual.page, "shared_memory"_a = usual.shared_memory,
-          "shared_memory_max"_a = usual.shared_memory_max, "model_control"_a = usual.model_control,
-          "shm"_a = nb::none(), "shm_threads"_a = usual.shm_threads, "shm_clients_max"_a = usual.shm_clients_max,
-          "shm_slots_max"_a = usual.shm_slots_max, "shm_spin"_a = to_seconds(usual.shm_spin),
-          "tls_certificate"_a = nb::none(), "tls_key"_a = nb::none(), "tls_clients"_a = nb::none(),
-          "token_file"_a = nb::none(), "plain_tokens"_a = usual.plain_tokens, "traces_max"_a = usual.traces_max,
-          "watcher"_a = usual.watcher,
+          "cuda_shared_memory"_a = usual.cuda_shared_memory, "shared_memory_max"_a = usual.shared_memory_max,
+          "model_control"_a = usual.model_control, "shm"_a = nb::none(), "shm_threads"_a = usual.shm_threads,
+          "shm_clients_max"_a = usual.shm_clients_max, "shm_slots_max"_a = usual.shm_slots_max,
+          "shm_spin"_a = to_seconds(usual.shm_spin), "tls_certificate"_a = nb::none(), "tls_key"_a = nb::none(),
+          "tls_clients"_a = nb::none(), "token_file"_a = nb::none(), "plain_tokens"_a = usual.plain_tokens,
+          "traces_max"_a = usual.traces_max, "watcher"_a = usual.watcher,
           "`address` is IPv4 or IPv6, \"0.0.0.0\" or \"::\" for every interface; port 0 takes any that is free. gRPC "
           "is spoken "
           "where `grpc_port` is given, usually 8001. Each "
@@ -204,9 +206,12 @@ void bind_server(nb::module_& module) {
           "together. `waiting_max` queries of a model may wait for slots of its engine, for each thread. Seconds: "
           "`request_max` from a request's first byte to its last, `idle_max` between requests, and without progress "
           "of a reply. With `page`, browsers get a page at / that shows what the server does and asks a query. With "
-          "`shared_memory` clients may register POSIX shared memory for their tensors, "
-          "`shared_memory_max` bytes at most, and can then have every object in /dev/shm read and written that this "
-          "process may open. With `model_control` they may ask for models to be loaded, changed and unloaded, which "
+          "`shared_memory` clients may register POSIX shared memory for their tensors, and can then have every object "
+          "in "
+          "/dev/shm read and written that this process may open. With `cuda_shared_memory` they may register memory of "
+          "CUDA devices, and can then have all device memory read and written that a process shares; it needs a CUDA "
+          "device. All regions together have `shared_memory_max` bytes at most. With `model_control` they may ask for "
+          "models to be loaded, changed and unloaded, which "
           "next_model_request() hands on. With a name `shm`, processes of this machine and user may ask through shared "
           "memory, by headrace.Client(\"shm://NAME/MODEL\"): `shm_clients_max` of them at most, each with at most "
           "`shm_slots_max` queries in flight. `shm_threads` answer them, each a client of every engine, and look for "

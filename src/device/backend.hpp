@@ -10,6 +10,7 @@
 #include "headrace/base/result.hpp"
 #include "headrace/device/buffer.hpp"
 #include "headrace/device/detail/copy_route.hpp"
+#include "headrace/device/detail/foreign_memory.hpp"
 #include "headrace/device/detail/health.hpp"
 #include "headrace/device/detail/peer.hpp"
 #include "headrace/device/device.hpp"
@@ -178,6 +179,11 @@ class DeviceBackend {
 
   [[nodiscard]] virtual Status register_host(void* data, std::size_t bytes) noexcept = 0;
   virtual void unregister_host(void* data) noexcept = 0;
+
+  [[nodiscard]] virtual Result<std::unique_ptr<ForeignMemory>> open_foreign_memory(
+      std::span<const std::byte> /*handle*/) noexcept {
+    return Errc::not_supported;
+  }
 
   /// For these three, `peer` is of the same kind.
   [[nodiscard]] virtual PeerConnection connection(const DeviceBackend& peer) const noexcept = 0;

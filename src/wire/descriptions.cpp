@@ -1,8 +1,11 @@
 #include "wire/descriptions.hpp"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "headrace/config.hpp"
+#include "wire/device_region.hpp"
+#include "wire/posix_region.hpp"
 
 namespace headrace::wire {
 
@@ -64,7 +67,8 @@ json statistics_of(const ServedModel& served) {
 
 json describe_server(const SharedRegions& regions, bool model_control) {
   json extensions = json::array({"binary_tensor_data", "model_configuration", "statistics"});
-  if (regions.enabled()) extensions.push_back("system_shared_memory");
+  if (regions.offers(RegionKind::system)) extensions.push_back("system_shared_memory");
+  if (regions.offers(RegionKind::cuda)) extensions.push_back("cuda_shared_memory");
   if (model_control) extensions.push_back("model_repository");
   return {{"name", "headrace"}, {"version", kVersion}, {"extensions", std::move(extensions)}};
 }
@@ -101,13 +105,18 @@ json describe_statistics(const Models& models, const ServedModel* served) {
   return {{"model_stats", std::move(list)}};
 }
 
-json describe_regions(const SharedRegions& regions, std::string_view name) {
+json describe_regions(const SharedRegions& regions, RegionKind kind, std::string_view name) {
   json list = json::array();
-  for (const auto& region : regions.list(name)) {
-    list.push_back({{"name", region->name()},
-                    {"key", region->key()},
-                    {"offset", region->offset()},
-                    {"byte_size", region->bytes()}});
+  for (const auto& region : regions.list(kind, name)) {
+    json described{{"name", region->name()}, {"byte_size", region->bytes()}};
+    if (kind == RegionKind::system) {
+      const auto& system = static_cast<const PosixRegion&>(*region);
+      described["key"] = system.key();
+      described["offset"] = system.offset();
+    } else {
+      described["device_id"] = static_cast<const DeviceRegion&>(*region).device_id();
+    }
+    list.push_back(std::move(described));
   }
   return list;
 }

@@ -18,8 +18,8 @@ namespace headrace::wire {
 [[nodiscard]] nlohmann::json describe_repository(const Models& models, bool only_ready);
 /// Triton's extension statistics; for all models if `served` is null.
 [[nodiscard]] nlohmann::json describe_statistics(const Models& models, const ServedModel* served);
-/// Triton's extension system_shared_memory; for all regions if `name` is empty. Throws RequestError as
-/// SharedRegions::list() does.
-[[nodiscard]] nlohmann::json describe_regions(const SharedRegions& regions, std::string_view name);
+/// Triton's extensions system_shared_memory and cuda_shared_memory; for all regions of the kind if `name` is empty.
+/// Throws RequestError as SharedRegions::list() does.
+[[nodiscard]] nlohmann::json describe_regions(const SharedRegions& regions, RegionKind kind, std::string_view name);
 
 }  // namespace headrace::wire

@@ -14,6 +14,7 @@
 
 #include "base/budget.hpp"
 #include "headrace/base/detail/clock.hpp"
+#include "headrace/device/detail/foreign_memory.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/wire/server.hpp"
 #include "wire/asker.hpp"
@@ -56,7 +57,8 @@ struct Shared {
   explicit Shared(const ServerConfig& configured)
       : config(configured),
         memory(config.memory_max),
-        regions(config.shared_memory, config.shared_memory_max),
+        regions(config.shared_memory, config.cuda_shared_memory ? shareable_devices() : std::vector<Device>(),
+                config.shared_memory_max),
         calls(config.model_control, config.threads),
         traces(config.traces_max) {}
 

@@ -13,6 +13,8 @@
 #include "headrace/base/detail/threads.hpp"
 #include "headrace/base/error.hpp"
 #include "headrace/config.hpp"
+#include "headrace/device/detail/foreign_memory.hpp"
+#include "headrace/device/device.hpp"
 #include "wire/listener.hpp"
 #include "wire/server_state.hpp"
 
@@ -46,6 +48,10 @@ ServerConfig checked(ServerConfig config) {
   }
   require(config.request_max > Duration::zero() && config.idle_max > Duration::zero(),
           "request_max and idle_max must be more than 0");
+  if (config.cuda_shared_memory) {
+    require(!shareable_devices().empty(),
+            fmt::format("CUDA shared memory needs a CUDA device, and there is none: {}", Device::cuda_absence()));
+  }
   if (!config.shm.empty()) {
     require(rings::is_server_name(config.shm),
             fmt::format("shm must be a name of {}, not '{}'", rings::kServerNames, config.shm));

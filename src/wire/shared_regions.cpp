@@ -4,21 +4,26 @@
 
 #include <algorithm>
 #include <functional>
+#include <iterator>
 #include <utility>
 
+#include "headrace/device/detail/foreign_memory.hpp"
+#include "wire/device_region.hpp"
+#include "wire/posix_region.hpp"
 #include "wire/request_error.hpp"
 
 namespace headrace::wire {
 
 namespace {
 
-constexpr std::size_t kRegionsMax = 256;     // each keeps a file descriptor
+constexpr std::size_t kRegionsMax = 256;     // each keeps a file descriptor or a stream of a device
 constexpr std::size_t kRegionNameMax = 256;  // characters
 
 /// Allows only characters that all descriptions of regions can represent.
-bool is_region_name(std::string_view name) {
+void require_region_name(std::string_view name) {
   const auto printable = [](char c) { return c >= ' ' && c <= '~'; };
-  return !name.empty() && name.size() <= kRegionNameMax && std::ranges::all_of(name, printable);
+  if (!name.empty() && name.size() <= kRegionNameMax && std::ranges::all_of(name, printable)) return;
+  refuse(fmt::format("the name of a region must have 1 to {} printable ASCII characters", kRegionNameMax));
 }
 
 [[noreturn]] void no_region(std::string_view name) {
@@ -27,18 +32,39 @@ bool is_region_name(std::string_view name) {
 
 }  // namespace
 
-void SharedRegions::require_enabled() const {
-  if (enabled_) return;
-  throw RequestError(kNotImplemented,
-                     "this server does not offer shared memory; start headrace serve with --shared-memory");
+void SharedRegions::require(RegionKind kind) const {
+  if (offers(kind)) return;
+  throw RequestError(
+      kNotImplemented,
+      kind == RegionKind::system
+          ? "this server does not offer shared memory; start headrace serve with --shared-memory"
+          : "this server does not offer CUDA shared memory; start headrace serve with --cuda-shared-memory");
 }
 
-void SharedRegions::add(std::string name, std::string key, std::uint64_t offset, std::uint64_t bytes) {
-  require_enabled();
-  if (!is_region_name(name)) {
-    refuse(fmt::format("the name of a region must have 1 to {} printable ASCII characters", kRegionNameMax));
+void SharedRegions::add_system(std::string name, std::string key, std::uint64_t offset, std::uint64_t bytes) {
+  require(RegionKind::system);
+  require_region_name(name);
+  insert(std::make_shared<const PosixRegion>(std::move(name), std::move(key), offset, bytes));
+}
+
+void SharedRegions::add_cuda(std::string name, std::span<const std::byte> handle, std::int64_t device,
+                             std::uint64_t bytes) {
+  require(RegionKind::cuda);
+  require_region_name(name);
+  if (handle.size() != kMemoryHandleBytes) {
+    refuse(fmt::format("region \"{}\": a raw handle has {} bytes, but this one has {}", name, kMemoryHandleBytes,
+                       handle.size()));
   }
-  const auto region = std::make_shared<const SharedRegion>(std::move(name), std::move(key), offset, bytes);
+  if (device < 0 || static_cast<std::uint64_t>(device) >= devices_.size()) {
+    refuse(fmt::format("region \"{}\": this server has no CUDA device {}; its devices are 0 to {}", name, device,
+                       devices_.size() - 1));
+  }
+  insert(
+      std::make_shared<const DeviceRegion>(std::move(name), devices_[static_cast<std::size_t>(device)], handle, bytes));
+}
+
+void SharedRegions::insert(std::shared_ptr<const SharedRegion> region) {
+  const std::uint64_t bytes = region->bytes();
   const std::lock_guard locked(mutex_);
   if (regions_.contains(region->name())) {
     throw RequestError(kConflict, fmt::format("region \"{}\" is already registered", region->name()));
@@ -51,47 +77,54 @@ void SharedRegions::add(std::string name, std::string key, std::uint64_t offset,
         kTooManyRequests,
         fmt::format("all regions together may have {} bytes, and {} are already registered", bytes_max_, bytes_));
   }
-  regions_.emplace(region->name(), region);
+  std::string name = region->name();
+  regions_.emplace(std::move(name), std::move(region));
   bytes_ += bytes;
 }
 
-void SharedRegions::remove(std::string_view name) {
-  require_enabled();
+void SharedRegions::remove(RegionKind kind, std::string_view name) {
+  require(kind);
   std::shared_ptr<const SharedRegion> last;  // closed without the lock
   const std::lock_guard locked(mutex_);
   const auto found = regions_.find(name);
-  if (found == regions_.end()) return;
+  if (found == regions_.end() || found->second->kind() != kind) return;
   last = std::move(found->second);
   bytes_ -= last->bytes();
   regions_.erase(found);
 }
 
-void SharedRegions::remove_all() {
-  require_enabled();
-  decltype(regions_) last;
+void SharedRegions::remove_all(RegionKind kind) {
+  require(kind);
+  decltype(regions_) last;  // closed without the lock
   const std::lock_guard locked(mutex_);
-  last.swap(regions_);
-  bytes_ = 0;
+  for (auto one = regions_.begin(); one != regions_.end();) {
+    const auto next = std::next(one);
+    if (one->second->kind() == kind) {
+      bytes_ -= one->second->bytes();
+      last.insert(regions_.extract(one));
+    }
+    one = next;
+  }
 }
 
-std::vector<std::shared_ptr<const SharedRegion>> SharedRegions::list(std::string_view name) const {
-  require_enabled();
+std::vector<std::shared_ptr<const SharedRegion>> SharedRegions::list(RegionKind kind, std::string_view name) const {
+  require(kind);
   const std::lock_guard locked(mutex_);
   std::vector<std::shared_ptr<const SharedRegion>> found;
   for (const auto& [key, region] : regions_) {
-    if (name.empty() || key == name) found.push_back(region);
+    if (region->kind() == kind && (name.empty() || key == name)) found.push_back(region);
   }
   if (found.empty() && !name.empty()) no_region(name);
   return found;
 }
 
-SharedRange SharedRegions::find(const NamedRange& named, std::string_view kind, std::string_view tensor) const {
+SharedRange SharedRegions::find(const NamedRange& named, std::string_view of, std::string_view tensor) const {
   if (!named.any()) return {};
-  if (!enabled_) {
+  if (!offers(RegionKind::system) && !offers(RegionKind::cuda)) {
     refuse("the parameter \"shared_memory_region\" belongs to an extension that this server does not offer");
   }
   if (!named.region || !named.bytes) {
-    refuse(fmt::format("{} \"{}\" needs both \"shared_memory_region\" and \"shared_memory_byte_size\"", kind, tensor));
+    refuse(fmt::format("{} \"{}\" needs both \"shared_memory_region\" and \"shared_memory_byte_size\"", of, tensor));
   }
   SharedRange range{.offset = named.offset.value_or(0), .bytes = *named.bytes};
   {
@@ -102,7 +135,7 @@ SharedRange SharedRegions::find(const NamedRange& named, std::string_view kind, 
   }
   const std::uint64_t whole = range.region->bytes();
   if (range.offset > whole || range.bytes > whole - range.offset) {
-    refuse(fmt::format("{} \"{}\" needs {} bytes from offset {} on in region \"{}\", which has {}", kind, tensor,
+    refuse(fmt::format("{} \"{}\" needs {} bytes from offset {} on in region \"{}\", which has {}", of, tensor,
                        range.bytes, range.offset, *named.region, whole));
   }
   return range;

@@ -133,7 +133,7 @@ class FaultyGraph final : public headrace::detail::GraphBackend {
 };
 
 /// A CPU device with a fault switch. It must outlive everything made on it.
-class FaultyDevice final : public headrace::detail::DeviceBackend {
+class FaultyDevice : public headrace::detail::DeviceBackend {
  public:
   FaultyDevice() : inner_(Device::parse("cpu").backend()) {}
   /// Waits for kernels that a busy machine kept from leaving in time: abandoned objects belong to this device.

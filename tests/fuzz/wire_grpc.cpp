@@ -23,7 +23,8 @@ constexpr std::size_t kMessageMax = 1 << 16;
 /// Serves some bytes: the replies to the messages in them, up to the first that cannot be parsed.
 std::string serve_bytes(const Models& served, grpc::Method method, std::string_view bytes, std::size_t piece) {
   Budget budget(kMemory);
-  SharedRegions regions(true, kMemory);  // none is registered until a message does so
+  // A CPU device shares no memory: what registers some is read, and then refused.
+  SharedRegions regions(true, {Device::parse("cpu")}, kMemory);
   std::string replies;
   {
     InferencePool pool(budget, kSpare);
@@ -72,7 +73,7 @@ std::string serve_bytes(const Models& served, grpc::Method method, std::string_v
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   static const Models served = models();
   if (size == 0) return 0;
-  constexpr int kMethods = 13;
+  constexpr int kMethods = static_cast<int>(grpc::Method::cuda_region_unregister) + 1;
   const auto method = static_cast<grpc::Method>(*data % kMethods);
   const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
   // The statistics also count the engine's idle time, so they differ from call to call.

@@ -38,7 +38,8 @@ struct Served {
 
 Served serve_bytes(const Models& served, std::string_view bytes, std::size_t piece) {
   static const std::atomic<bool> draining{false};
-  SharedRegions regions(true, kMemory);  // none is registered until a request does so
+  // A CPU device shares no memory: what registers some is read, and then refused.
+  SharedRegions regions(true, {Device::parse("cpu")}, kMemory);
   Budget budget(kMemory);
   Served result;
   {

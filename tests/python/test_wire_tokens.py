@@ -70,6 +70,7 @@ def error_of(reply: Reply) -> str:
         ("POST", "/v2/repository/models/third/load"),
         ("GET", "/v2/systemsharedmemory/status"),
         ("POST", "/v2/systemsharedmemory/region/a/register"),
+        ("POST", "/v2/cudasharedmemory/region/a/register"),
         # Paths that only look like those that need no token.
         ("POST", "/v2/health/live"),
         ("GET", "/v2/health/live/"),

@@ -45,7 +45,11 @@ struct ServerConfig {
   /// Whether clients may register POSIX shared memory for their tensors. Every client can then make the server read and
   /// write any object in /dev/shm that this process may open.
   bool shared_memory = false;
-  std::uint64_t shared_memory_max = std::uint64_t{16} << 30;  ///< Bytes of all regions that are registered.
+  /// Whether clients may register memory of CUDA devices for their tensors. Every client can then make the server read
+  /// and write any device memory that a process shares, and one that frees such memory too early can make the device,
+  /// and all engines on it, fail. Needs a CUDA device.
+  bool cuda_shared_memory = false;
+  std::uint64_t shared_memory_max = std::uint64_t{16} << 30;  ///< Bytes of all regions of both kinds together.
   /// The name in "shm://NAME/MODEL", under which clients of this machine and user ask through rings in shared memory,
   /// see wire::Client: 1 to 64 letters, digits, '.', '_' and '-'. Empty: no shared memory.
   std::string shm = {};
@@ -85,7 +89,8 @@ struct ServerConfig {
 class Server {
  public:
   /// Starts to listen and to answer. Throws UsageError for models or limits that cannot be served, such as an engine
-  /// whose Plan::clients_max is below the sum of `threads` and `shm_threads`; SystemError if the address or a port is
+  /// whose Plan::clients_max is below the sum of `threads` and `shm_threads`, and for `cuda_shared_memory` without a
+  /// CUDA device; SystemError if the address or a port is
   /// not available; Exception (Errc::not_supported) for gRPC or TLS in a build without it.
   Server(ServerConfig config, std::vector<Model> models);
   /// As stop().

@@ -233,12 +233,20 @@ class Limits:
             "read and write every object in /dev/shm that the server may open.",
         ),
     ] = False
+    cuda_shared_memory: Annotated[
+        bool,
+        typer.Option(
+            "--cuda-shared-memory",
+            help="Let clients register GPU memory for their tensors. Any client can then make the server read and "
+            "write GPU memory that processes share, and one that frees its memory too early can make the GPU fail.",
+        ),
+    ] = False
     shared_memory_max: Annotated[
         str | None,
         typer.Option(
             "--shared-memory-max",
             metavar="SIZE",
-            help="Maximum size of all registered shared memory together. Default: 16GiB.",
+            help="Maximum size of all registered memory together, of both kinds. Default: 16GiB.",
         ),
     ] = None
 
@@ -253,8 +261,8 @@ class Limits:
 
     def arguments(self) -> dict[str, int | float]:
         """The given options as arguments of headrace.wire.Server."""
-        if self.shared_memory_max is not None and not self.shared_memory:
-            raise UsageError("--shared-memory-max needs --shared-memory")
+        if self.shared_memory_max is not None and not (self.shared_memory or self.cuda_shared_memory):
+            raise UsageError("--shared-memory-max needs --shared-memory or --cuda-shared-memory")
         given: dict[str, int | float | None] = {
             "connections_max": self.connections,
             "waiting_max": self.waiting,
@@ -264,6 +272,7 @@ class Limits:
             "request_max": self.request_time,
             "idle_max": self.idle,
             "shared_memory": self.shared_memory,
+            "cuda_shared_memory": self.cuda_shared_memory,
             "model_control": self.model_control,
             "shared_memory_max": _size(self.shared_memory_max, "--shared-memory-max"),
         }

@@ -130,6 +130,8 @@ def warn_of_others(address: str, security: Security, limits: "Limits", log: Serv
         warning = f"{', and '.join(said).capitalize()}: anyone on the network path to {address} can read all traffic."
     if limits.shared_memory:
         warning += " Clients can also make the server read and write shared memory of this machine (/dev/shm)."
+    if limits.cuda_shared_memory:
+        warning += " Clients can also make the server read and write GPU memory that programs of this machine share."
     if limits.model_control:
         warning += " Clients can also reload models and take them away from other clients."
     _tell(log, "open_to_others", "warning", warning, address=address)

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cstring>
 #include <new>
 
 #include "device/cuda/barriers.hpp"
@@ -9,6 +10,7 @@
 #include "device/cuda/current_device.hpp"
 #include "device/cuda/error.hpp"
 #include "device/cuda/event.hpp"
+#include "device/cuda/foreign_memory.hpp"
 #include "device/cuda/graph.hpp"
 #include "device/cuda/reach.hpp"
 #include "device/cuda/stream.hpp"
@@ -22,6 +24,17 @@ namespace {
 constexpr bool waits_for_device(MemoryKind kind) noexcept {
   return kind == MemoryKind::pinned || kind == MemoryKind::mapped || kind == MemoryKind::managed ||
          kind == MemoryKind::device;
+}
+
+/// Why CUDA refused a handle of another process. Some of its many codes for that also stand for failed devices, but a
+/// device that has failed refuses other calls as well.
+Error why_refused(cudaError_t code) noexcept {
+  const Error error = to_error(code);
+  if (error.code != Errc::device_fault) return error;
+  std::size_t free_bytes = 0;
+  std::size_t total_bytes = 0;
+  const cudaError_t other = cudaMemGetInfo(&free_bytes, &total_bytes);
+  return other == cudaSuccess ? Error{Errc::invalid_argument, error.native} : to_error(other);
 }
 
 }  // namespace
@@ -83,23 +96,54 @@ Result<void*> CudaDevice::allocate(MemoryKind kind, std::size_t bytes, StreamBac
 void CudaDevice::deallocate(MemoryKind kind, void* data, std::size_t bytes, StreamBackend* stream) noexcept {
   CudaStream* const cuda_stream = stream == nullptr ? nullptr : as_cuda(*stream);
   const CurrentDevice scope(ordinal_);
-  if (waits_for_device(kind)) {
-    const std::lock_guard lock(kept_mutex_);
-    free_kept();
-    if (!has_resident_kernels()) return memory_.deallocate(kind, data, bytes, nullptr);
-    try {
-      kept_.push_back({kind, data, bytes});
-    } catch (const std::bad_alloc&) {  // the memory leaks, which is better than waiting forever
-    }
-    return;
-  }
+  if (waits_for_device(kind)) return free_or_keep({kind, data, bytes});
   memory_.deallocate(kind, data, bytes, cuda_stream == nullptr ? nullptr : cuda_stream->native());
+}
+
+void CudaDevice::free_or_keep(const Kept& memory) noexcept {
+  const std::lock_guard lock(kept_mutex_);
+  free_kept();
+  if (!has_resident_kernels()) return free_now(memory);
+  try {
+    kept_.push_back(memory);
+  } catch (const std::bad_alloc&) {  // the memory leaks, which is better than waiting forever
+  }
 }
 
 void CudaDevice::free_kept() noexcept {
   if (kept_.empty() || has_resident_kernels()) return;
-  for (const Kept& kept : kept_) memory_.deallocate(kept.kind, kept.data, kept.bytes, nullptr);
+  for (const Kept& kept : kept_) free_now(kept);
   kept_.clear();
+}
+
+void CudaDevice::free_now(const Kept& memory) noexcept {
+  if (!memory.foreign) return memory_.deallocate(memory.kind, memory.data, memory.bytes, nullptr);
+  // This function cannot report a failure; the next call that returns a status reports a device fault.
+  static_cast<void>(to_status(cudaIpcCloseMemHandle(memory.data)));
+}
+
+Result<std::unique_ptr<ForeignMemory>> CudaDevice::open_foreign_memory(std::span<const std::byte> handle) noexcept {
+  return CudaForeignMemory::open(*this, handle);
+}
+
+Result<void*> CudaDevice::map_foreign(std::span<const std::byte> handle) noexcept {
+  static_assert(sizeof(cudaIpcMemHandle_t) == kMemoryHandleBytes);
+  if (handle.size() != kMemoryHandleBytes) return Errc::invalid_argument;
+  cudaIpcMemHandle_t native{};
+  std::memcpy(&native, handle.data(), sizeof(native));
+  const CurrentDevice scope(ordinal_);
+  const std::lock_guard lock(kept_mutex_);  // no resident kernel starts meanwhile
+  if (has_resident_kernels()) return Errc::full;
+  free_kept();
+  void* data = nullptr;
+  const cudaError_t status = cudaIpcOpenMemHandle(&data, native, cudaIpcMemLazyEnablePeerAccess);
+  if (status != cudaSuccess) return why_refused(status);
+  return data;
+}
+
+void CudaDevice::unmap_foreign(void* data) noexcept {
+  const CurrentDevice scope(ordinal_);
+  free_or_keep({.kind = MemoryKind::device, .data = data, .bytes = 0, .foreign = true});
 }
 
 Status CudaDevice::advise(ManagedAdvice advice, void* data, std::size_t bytes, const DeviceBackend* place) noexcept {

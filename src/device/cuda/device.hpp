@@ -44,6 +44,12 @@ class CudaDevice final : public DeviceBackend {
 
   [[nodiscard]] Status register_host(void* data, std::size_t bytes) noexcept override;
   void unregister_host(void* data) noexcept override;
+  [[nodiscard]] Result<std::unique_ptr<ForeignMemory>> open_foreign_memory(
+      std::span<const std::byte> handle) noexcept override;
+  /// Maps the memory of another process, for CudaForeignMemory; errors as for open_foreign_memory().
+  [[nodiscard]] Result<void*> map_foreign(std::span<const std::byte> handle) noexcept;
+  /// Unmaps it, or keeps it mapped until no resident kernel is left.
+  void unmap_foreign(void* data) noexcept;
   [[nodiscard]] PeerConnection connection(const DeviceBackend& peer) const noexcept override;
   [[nodiscard]] Status enable_peer(DeviceBackend& peer) noexcept override;
   void disable_peer(DeviceBackend& peer) noexcept override;
@@ -82,10 +88,15 @@ class CudaDevice final : public DeviceBackend {
     MemoryKind kind;
     void* data;
     std::size_t bytes;
+    bool foreign = false;  ///< Mapped memory of another process; it has no kind.
   };
 
+  /// Frees memory, or keeps it until no resident kernel is left.
+  void free_or_keep(const Kept& memory) noexcept;
   /// kept_mutex_ held: frees the kept memory, unless there is a resident kernel.
   void free_kept() noexcept;
+  /// kept_mutex_ held, and there is no resident kernel.
+  void free_now(const Kept& memory) noexcept;
 
   int ordinal_;
   DeviceProperties properties_;

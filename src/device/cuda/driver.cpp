@@ -22,6 +22,7 @@ Driver look_up_all() noexcept {
   look_up("cuDeviceGet", driver.device_get);
   look_up("cuDeviceGetAttribute", driver.device_get_attribute);
   look_up("cuPointerGetAttributes", driver.pointer_get_attributes);
+  look_up("cuMemGetAddressRange", driver.mem_get_address_range);
   look_up("cuMemGetAllocationGranularity", driver.mem_get_allocation_granularity);
   look_up("cuMemGetAllocationPropertiesFromHandle", driver.mem_get_allocation_properties);
   look_up("cuMemAddressReserve", driver.mem_address_reserve);

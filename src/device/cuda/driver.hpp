@@ -10,6 +10,7 @@ struct Driver {
   decltype(&::cuDeviceGet) device_get = nullptr;
   decltype(&::cuDeviceGetAttribute) device_get_attribute = nullptr;
   decltype(&::cuPointerGetAttributes) pointer_get_attributes = nullptr;
+  decltype(&::cuMemGetAddressRange) mem_get_address_range = nullptr;
 
   // Virtual memory management (CUDA Driver API, section of that name).
   decltype(&::cuMemGetAllocationGranularity) mem_get_allocation_granularity = nullptr;

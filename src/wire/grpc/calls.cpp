@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <span>
+#include <string>
 #include <utility>
 
 #include "wire/descriptions.hpp"
@@ -22,7 +25,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::string_view kService = "/inference.GRPCInferenceService/";
-constexpr std::array<std::pair<std::string_view, Method>, 15> kMethods{{
+constexpr std::array<std::pair<std::string_view, Method>, 18> kMethods{{
     {"ServerLive", Method::server_live},
     {"ServerReady", Method::server_ready},
     {"ModelReady", Method::model_ready},
@@ -35,9 +38,12 @@ constexpr std::array<std::pair<std::string_view, Method>, 15> kMethods{{
     {"RepositoryIndex", Method::repository_index},
     {"RepositoryModelLoad", Method::model_load},
     {"RepositoryModelUnload", Method::model_unload},
-    {"SystemSharedMemoryStatus", Method::region_status},
-    {"SystemSharedMemoryRegister", Method::region_register},
-    {"SystemSharedMemoryUnregister", Method::region_unregister},
+    {"SystemSharedMemoryStatus", Method::system_region_status},
+    {"SystemSharedMemoryRegister", Method::system_region_register},
+    {"SystemSharedMemoryUnregister", Method::system_region_unregister},
+    {"CudaSharedMemoryStatus", Method::cuda_region_status},
+    {"CudaSharedMemoryRegister", Method::cuda_region_register},
+    {"CudaSharedMemoryUnregister", Method::cuda_region_unregister},
 }};
 
 std::string flag_message(bool flag) {
@@ -117,44 +123,69 @@ std::string config_message(const ServedModel& served) {
   return write_described({{"config", std::move(config)}}, kModelConfigResponse);
 }
 
-/// The region that a message describes.
-struct Region {
+/// A SystemSharedMemoryRegisterRequest.
+std::string register_system_region(SharedRegions& regions, std::string_view message) {
   std::string name;
   std::string key;
   std::uint64_t offset = 0;
   std::uint64_t bytes = 0;
-};
-
-Region read_region(std::string_view message) {
-  Region region;
   for (ProtoReader fields(message); fields.next();) {
     switch (fields.field()) {
-      case 1: region.name = fields.text(); break;
-      case 2: region.key = fields.text(); break;
-      case 3: region.offset = fields.number(); break;
-      case 4: region.bytes = fields.number(); break;
+      case 1: name = fields.text(); break;
+      case 2: key = fields.text(); break;
+      case 3: offset = fields.number(); break;
+      case 4: bytes = fields.number(); break;
       default: break;
     }
   }
-  return region;
+  regions.add_system(std::move(name), std::move(key), offset, bytes);
+  return {};
 }
 
-std::string region_message(SharedRegions& regions, Method method, std::string_view message) {
-  Region region = read_region(message);
-  if (method == Method::region_status) {
-    json entries = json::array();
-    for (json& one : describe_regions(regions, region.name)) {
-      json name = one["name"];
-      entries.push_back({{"key", std::move(name)}, {"value", std::move(one)}});
+/// A CudaSharedMemoryRegisterRequest.
+std::string register_cuda_region(SharedRegions& regions, std::string_view message) {
+  std::string name;
+  std::string_view handle;
+  std::int64_t device = 0;
+  std::uint64_t bytes = 0;
+  for (ProtoReader fields(message); fields.next();) {
+    switch (fields.field()) {
+      case 1: name = fields.text(); break;
+      case 2: handle = fields.bytes(); break;
+      case 3: device = static_cast<std::int64_t>(fields.number()); break;
+      case 4: bytes = fields.number(); break;
+      default: break;
     }
-    return write_described({{"regions", std::move(entries)}}, kRegionStatus);
   }
-  if (method == Method::region_register) {
-    regions.add(std::move(region.name), std::move(region.key), region.offset, region.bytes);
-  } else if (region.name.empty()) {
-    regions.remove_all();
+  regions.add_cuda(std::move(name), std::as_bytes(std::span(handle)), device, bytes);
+  return {};
+}
+
+/// The region that a message for its status, or to unregister it, names.
+std::string_view named_region(std::string_view message) {
+  std::string_view name;
+  for (ProtoReader fields(message); fields.next();) {
+    if (fields.field() == 1) name = fields.text();
+  }
+  return name;
+}
+
+std::string region_status(const SharedRegions& regions, RegionKind kind, std::string_view message) {
+  json entries = json::array();
+  for (json& one : describe_regions(regions, kind, named_region(message))) {
+    json name = one["name"];
+    entries.push_back({{"key", std::move(name)}, {"value", std::move(one)}});
+  }
+  return write_described({{"regions", std::move(entries)}},
+                         kind == RegionKind::system ? kSystemRegionStatus : kCudaRegionStatus);
+}
+
+std::string unregister_region(SharedRegions& regions, RegionKind kind, std::string_view message) {
+  const std::string_view name = named_region(message);
+  if (name.empty()) {
+    regions.remove_all(kind);
   } else {
-    regions.remove(region.name);
+    regions.remove(kind, name);
   }
   return {};
 }
@@ -195,9 +226,14 @@ Outcome call(const Service& service, Method method, std::string_view message, In
     case Method::model_load:
     case Method::model_unload: return {.call = read_model_call(service, message, method == Method::model_load)};
     case Method::repository_index: return {.message = index_message(models, message)};
-    case Method::region_status:
-    case Method::region_register:
-    case Method::region_unregister: return {.message = region_message(service.regions, method, message)};
+    case Method::system_region_status: return {.message = region_status(service.regions, RegionKind::system, message)};
+    case Method::cuda_region_status: return {.message = region_status(service.regions, RegionKind::cuda, message)};
+    case Method::system_region_register: return {.message = register_system_region(service.regions, message)};
+    case Method::cuda_region_register: return {.message = register_cuda_region(service.regions, message)};
+    case Method::system_region_unregister:
+      return {.message = unregister_region(service.regions, RegionKind::system, message)};
+    case Method::cuda_region_unregister:
+      return {.message = unregister_region(service.regions, RegionKind::cuda, message)};
     case Method::model_infer:
     case Method::model_stream_infer:
       if (service.draining) throw RequestError(kUnavailable, "the server is about to stop");

@@ -27,9 +27,12 @@ enum class Method : std::uint8_t {
   repository_index,
   model_load,
   model_unload,
-  region_status,
-  region_register,
-  region_unregister,
+  system_region_status,
+  system_region_register,
+  system_region_unregister,
+  cuda_region_status,
+  cuda_region_register,
+  cuda_region_unregister,
 };
 
 /// The method of a path such as "/inference.GRPCInferenceService/ModelInfer"; empty for any other path.

@@ -65,11 +65,16 @@ constexpr std::array kStatisticsResponseFields{Field{"model_stats", 1, &kStatist
 constexpr std::array kIndexFields{Field{"name", 1}, Field{"version", 2}, Field{"state", 3}, Field{"reason", 4}};
 constexpr Schema kIndex(kIndexFields);
 constexpr std::array kIndexResponseFields{Field{"models", 1, &kIndex}};
-constexpr std::array kRegionFields{Field{"name", 1}, Field{"key", 2}, Field{"offset", 3}, Field{"byte_size", 4}};
-constexpr Schema kRegion(kRegionFields);
-constexpr std::array kRegionEntryFields{Field{"key", 1}, Field{"value", 2, &kRegion}};
-constexpr Schema kRegionEntry(kRegionEntryFields);
-constexpr std::array kRegionStatusFields{Field{"regions", 1, &kRegionEntry}};
+constexpr std::array kSystemRegionFields{Field{"name", 1}, Field{"key", 2}, Field{"offset", 3}, Field{"byte_size", 4}};
+constexpr Schema kSystemRegion(kSystemRegionFields);
+constexpr std::array kSystemRegionEntryFields{Field{"key", 1}, Field{"value", 2, &kSystemRegion}};
+constexpr Schema kSystemRegionEntry(kSystemRegionEntryFields);
+constexpr std::array kSystemRegionStatusFields{Field{"regions", 1, &kSystemRegionEntry}};
+constexpr std::array kCudaRegionFields{Field{"name", 1}, Field{"device_id", 2}, Field{"byte_size", 3}};
+constexpr Schema kCudaRegion(kCudaRegionFields);
+constexpr std::array kCudaRegionEntryFields{Field{"key", 1}, Field{"value", 2, &kCudaRegion}};
+constexpr Schema kCudaRegionEntry(kCudaRegionEntryFields);
+constexpr std::array kCudaRegionStatusFields{Field{"regions", 1, &kCudaRegionEntry}};
 
 // The index is the number of the type in Triton's enumeration; TYPE_INVALID is 0.
 constexpr std::array<std::string_view, 13> kDataTypes{"INVALID", "BOOL",  "UINT8", "UINT16", "UINT32", "UINT64", "INT8",
@@ -114,7 +119,8 @@ const Schema kModelMetadata(kModelMetadataFields);
 const Schema kModelConfigResponse(kConfigResponseFields);
 const Schema kModelStatistics(kStatisticsResponseFields);
 const Schema kRepositoryIndex(kIndexResponseFields);
-const Schema kRegionStatus(kRegionStatusFields);
+const Schema kSystemRegionStatus(kSystemRegionStatusFields);
+const Schema kCudaRegionStatus(kCudaRegionStatusFields);
 
 std::string write_described(const json& object, Schema schema) {
   std::string out;

@@ -26,8 +26,9 @@ extern const Schema kModelMetadata;
 extern const Schema kModelConfigResponse;
 extern const Schema kModelStatistics;
 extern const Schema kRepositoryIndex;
-/// The same for "regions".
-extern const Schema kRegionStatus;
+/// The same for "regions", also of the next one.
+extern const Schema kSystemRegionStatus;
+extern const Schema kCudaRegionStatus;
 
 /// Encodes a description (wire/descriptions.hpp), which is a JSON object, as a message. Omits members that the schema
 /// does not have.

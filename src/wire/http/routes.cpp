@@ -11,6 +11,7 @@
 #include <span>
 #include <vector>
 
+#include "wire/base64.hpp"
 #include "wire/descriptions.hpp"
 #include "wire/http/page.hpp"
 #include "wire/infer_reply.hpp"
@@ -179,23 +180,59 @@ Outcome route_repository(const Service& service, const Message& message, std::sp
                                   service.draining.load(std::memory_order_relaxed), rest[1], load, noted)};
 }
 
-/// Registers the region that a request's JSON describes.
-void register_region(SharedRegions& regions, const std::string& name, std::string_view body) {
+/// A member of an object; null if there is none, or if `object` is null or no object.
+const nlohmann::json* member_of(const nlohmann::json* object, const char* name) {
+  if (object == nullptr || !object->is_object()) return nullptr;
+  const auto found = object->find(name);
+  return found == object->end() ? nullptr : &*found;
+}
+
+/// Registers the POSIX shared memory that a request's JSON describes.
+void register_system_region(SharedRegions& regions, const std::string& name, std::string_view body) {
   const nlohmann::json described = small_json(body, "a register request");
-  const auto is_count = [&](const char* key) { return described.contains(key) && described[key].is_number_unsigned(); };
-  const bool right = described.is_object() && described.contains("key") && described["key"].is_string() &&
-                     is_count("byte_size") && (is_count("offset") || !described.contains("offset"));
+  const nlohmann::json* const key = member_of(&described, "key");
+  const nlohmann::json* const bytes = member_of(&described, "byte_size");
+  const nlohmann::json* const offset = member_of(&described, "offset");
+  const bool right = key != nullptr && key->is_string() && bytes != nullptr && bytes->is_number_unsigned() &&
+                     (offset == nullptr || offset->is_number_unsigned());
   if (!right) {
     throw RequestError(kBadRequest,
                        "a register request must be a JSON object with a string \"key\" and whole numbers \"byte_size\" "
                        "and \"offset\"");
   }
-  regions.add(name, described["key"].get<std::string>(), described.value("offset", std::uint64_t{0}),
-              described["byte_size"].get<std::uint64_t>());
+  regions.add_system(name, key->get<std::string>(), offset == nullptr ? 0 : offset->get<std::uint64_t>(),
+                     bytes->get<std::uint64_t>());
 }
 
-/// /v2/systemsharedmemory[/region/NAME]/WHAT; `rest` is what follows systemsharedmemory.
-Outcome route_regions(SharedRegions& regions, const Message& message, std::span<const std::string> rest) {
+/// Registers the device memory that a request's JSON describes.
+void register_cuda_region(SharedRegions& regions, const std::string& name, std::string_view body) {
+  const nlohmann::json described = small_json(body, "a register request");
+  const nlohmann::json* const text = member_of(member_of(&described, "raw_handle"), "b64");
+  const nlohmann::json* const device = member_of(&described, "device_id");
+  const nlohmann::json* const bytes = member_of(&described, "byte_size");
+  const bool right = text != nullptr && text->is_string() && device != nullptr && device->is_number_integer() &&
+                     bytes != nullptr && bytes->is_number_unsigned();
+  if (!right) {
+    throw RequestError(kBadRequest,
+                       "a register request must be a JSON object with an object \"raw_handle\" that has a string "
+                       "\"b64\", and whole numbers \"device_id\" and \"byte_size\"");
+  }
+  const auto handle = decode_base64(text->get_ref<const std::string&>());
+  if (!handle) wire::refuse("\"b64\" is not valid base64");
+  regions.add_cuda(name, *handle, device->get<std::int64_t>(), bytes->get<std::uint64_t>());
+}
+
+/// The kind of regions that a part of a path names.
+std::optional<RegionKind> region_kind_of(std::string_view part) {
+  if (part == "systemsharedmemory") return RegionKind::system;
+  if (part == "cudasharedmemory") return RegionKind::cuda;
+  return std::nullopt;
+}
+
+/// /v2/KIND[/region/NAME]/WHAT; `rest` is what follows KIND.
+Outcome route_regions(SharedRegions& regions, RegionKind kind, const Message& message,
+                      std::span<const std::string> rest) {
+  regions.require(kind);
   std::string name;
   if (rest.size() == 3 && rest[0] == "region") {
     name = rest[1];
@@ -205,20 +242,24 @@ Outcome route_regions(SharedRegions& regions, const Message& message, std::span<
   const std::string_view what = rest[0];
   if (what == "status") {
     require_method(message, "GET");
-    return {.reply = json_reply(describe_regions(regions, name))};
+    return {.reply = json_reply(describe_regions(regions, kind, name))};
   }
   if (what == "unregister") {
     require_method(message, "POST");
     if (name.empty()) {
-      regions.remove_all();
+      regions.remove_all(kind);
     } else {
-      regions.remove(name);
+      regions.remove(kind, name);
     }
     return {};
   }
   if (what != "register" || name.empty()) not_found();
   require_method(message, "POST");
-  register_region(regions, name, message.body);
+  if (kind == RegionKind::system) {
+    register_system_region(regions, name, message.body);
+  } else {
+    register_cuda_region(regions, name, message.body);
+  }
   return {};
 }
 
@@ -234,10 +275,10 @@ Outcome route_path(const Service& service, const Message& message, const Path& p
   if (path.size() >= 3 && path[1] == "models" && !is({"models", "stats"})) {
     return route_model(service, message, service.models.require(path[2]), std::span(path).subspan(3), pool);
   }
-  if (path.size() > 1 && path[1] == "systemsharedmemory" && service.regions.enabled()) {
-    return route_regions(service.regions, message, std::span(path).subspan(2));
+  if (const auto kind = path.size() > 1 ? region_kind_of(path[1]) : std::nullopt) {
+    return route_regions(service.regions, *kind, message, std::span(path).subspan(2));
   }
-  for (const std::string_view extension : {"systemsharedmemory", "cudasharedmemory", "trace", "logging"}) {
+  for (const std::string_view extension : {"trace", "logging"}) {
     if (path.size() > 1 && path[1] == extension) {
       throw RequestError(kNotImplemented, fmt::format("this server does not offer '{}'", extension));
     }
