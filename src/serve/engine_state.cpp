@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "headrace/base/error.hpp"
 
@@ -41,6 +42,9 @@ EngineState::EngineState(Device device_in, Operator op_in, Plan plan_in)
     }
     return;
   }
+  turns_.resize(counters.size());
+  // Workers start at different lanes, so that they rarely contend.
+  for (std::size_t i = 0; i < turns_.size(); ++i) turns_[i].lane = i % plan.clients_max;
   for (std::uint32_t i = 0; i < plan.clients_max; ++i) {
     lanes.push_back(std::make_unique<Lane>(device, plan.host_memory, op.query_bytes, op.answer_bytes, plan.slots));
     free_lanes_.push_back({.queued = lanes.back().get()});
@@ -81,21 +85,26 @@ void EngineState::answer_without_worker(Lane& lane, Status status) noexcept {
 }
 
 std::optional<Job> EngineState::try_job(std::uint32_t worker) noexcept {
-  // Workers start at different lanes, so that they rarely contend.
-  const std::size_t count = lanes.size();
-  for (std::size_t i = 0; i < count; ++i) {
-    Lane& lane = *lanes[(worker + i) % count];
-    if (const auto position = lane.ring.try_claim()) return Job{&lane, *position};
+  Turn& turn = turns_[worker];
+  std::size_t at = turn.lane;
+  for (std::size_t i = 0; i < lanes.size(); ++i, at = after(at)) {
+    const auto position = lanes[at]->ring.try_claim();
+    if (!position) continue;
+    if (at != turn.lane) turn = {.lane = at};
+    if (++turn.taken == kTurn) turn = {.lane = after(at)};
+    return Job{lanes[at].get(), *position};
   }
   return std::nullopt;
 }
 
 void EngineState::try_jobs(std::uint32_t worker, std::size_t most, std::vector<Job>& jobs) noexcept {
-  const std::size_t count = lanes.size();
-  for (std::size_t i = 0; i < count && jobs.size() < most; ++i) {
-    Lane& lane = *lanes[(worker + i) % count];
-    const Ring::Claim claim = lane.ring.try_claim_many(most - jobs.size());
-    for (std::uint64_t k = 0; k < claim.count; ++k) jobs.push_back({&lane, claim.first + k});
+  Turn& turn = turns_[worker];
+  std::size_t at = turn.lane;
+  bool is_first = true;
+  for (std::size_t i = 0; i < lanes.size() && jobs.size() < most; ++i, at = after(at)) {
+    const Ring::Claim claim = lanes[at]->ring.try_claim_many(most - jobs.size());
+    for (std::uint64_t k = 0; k < claim.count; ++k) jobs.push_back({lanes[at].get(), claim.first + k});
+    if (claim.count > 0 && std::exchange(is_first, false)) turn = {.lane = after(at)};
   }
 }
 

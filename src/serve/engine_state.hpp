@@ -47,6 +47,9 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   void published(Lane& lane) noexcept;
 
   // --- workers
+  // A worker takes at most kTurn queries, or a batch, from a lane before it goes on to the next one that has any, so that
+  // a client which always has queries waiting holds up no other.
+
   /// The next query for worker `worker`, which sleeps while there is none. Empty once the engine stops and none is
   /// left, or if none arrives by `until` (on SteadyClock).
   [[nodiscard]] std::optional<Job> next_job(std::uint32_t worker, Time until = Time::max()) noexcept;
@@ -91,8 +94,17 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   std::unique_ptr<Watchdog> watchdog;  ///< The watchdog of engines with resident kernels.
 
  private:
-  void answer_without_worker(Lane& lane, Status status) noexcept;
+  static constexpr std::uint32_t kTurn = 8;
+  /// Where one worker looks for queries first.
+  struct alignas(kNoSharing) Turn {
+    std::size_t lane = 0;
+    std::uint32_t taken = 0;  ///< Queries taken from that lane in a row.
+  };
 
+  void answer_without_worker(Lane& lane, Status status) noexcept;
+  [[nodiscard]] std::size_t after(std::size_t lane) const noexcept { return lane + 1 < lanes.size() ? lane + 1 : 0; }
+
+  std::vector<Turn> turns_;  ///< One per worker.
   Parking worker_parking_;
   std::atomic<bool> stopping_{false};
   std::atomic<bool> closed_{false};  ///< No worker is left, or there was none.

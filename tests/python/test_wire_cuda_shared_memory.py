@@ -40,7 +40,7 @@ OPERATORS = """
 import headrace
 
 
-@headrace.operator(query=[("x", "f4", (3,)), ("n", "i8")], answer=[("y", "f8", (3,)), ("n", "i8"), ("large", "?")])
+@headrace.operator(query=[("n", "i8"), ("x", "f4", (3,))], answer=[("y", "f8", (3,)), ("n", "i8"), ("large", "?")])
 def halve(_group, query, answer):
     for i in range(3):
         answer.y[i] = query.x[i] / 2
