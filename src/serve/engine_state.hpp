@@ -47,8 +47,8 @@ class EngineState : public std::enable_shared_from_this<EngineState> {
   void published(Lane& lane) noexcept;
 
   // --- workers
-  // A worker takes at most kTurn queries, or a batch, from a lane before it goes on to the next one that has any, so that
-  // a client which always has queries waiting holds up no other.
+  // A worker takes at most kTurn queries, or a batch, from a lane before it goes on to the next one that has any. A
+  // client that always has queries waiting thus holds up no other.
 
   /// The next query for worker `worker`, which sleeps while there is none. Empty once the engine stops and none is
   /// left, or if none arrives by `until` (on SteadyClock).

@@ -53,11 +53,11 @@ struct Inference {
   std::vector<WantedOutput> outputs;
   Time deadline = Time::max();
   bool is_close = false;  ///< The estimate said that it would be just in time; see Outlook.
-  Time arrived{};       ///< When the request's first byte arrived.
-  Time began{};         ///< When the request had been read.
-  Time submitted_at{};  ///< When the last query went to the engine.
-  Time back_at{};       ///< When the thread had all answers.
-  Status status;        ///< Why there are no answers: the error of the first failed query.
+  Time arrived{};         ///< When the request's first byte arrived.
+  Time began{};           ///< When the request had been read.
+  Time submitted_at{};    ///< When the last query went to the engine.
+  Time back_at{};         ///< When the thread had all answers.
+  Status status;          ///< Why there are no answers: the error of the first failed query.
 
   std::optional<TraceParent> trace;  ///< Set if the request is traced.
   InferenceOwner* owner = nullptr;   ///< Null once the owner no longer waits.

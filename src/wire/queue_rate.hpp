@@ -23,8 +23,8 @@ namespace headrace::wire {
 /// slowly.
 class QueueRate {
  public:
-  /// `back` queries have come back by `now`, out of `in_flight` that the engine had. Only queries that it worked on count
-  /// in `back`, see was_served().
+  /// `back` queries have come back by `now`, out of `in_flight` that the engine had. Only queries that it worked on
+  /// count in `back`, see was_served().
   void add(std::size_t back, std::size_t in_flight, Time now) noexcept {
     if (since_ == Time{}) since_ = now;
     back_ += back;
@@ -64,7 +64,7 @@ class QueueRate {
   static constexpr Duration kWindow = std::chrono::milliseconds(5);
   static constexpr double kNew = 0.3;         ///< Weight of a new measurement.
   static constexpr double kAsMany = 0.8;      ///< This fraction of `together_` in flight tells as much about the rate.
-  static constexpr double kFades = 1 - 1e-4;  ///< Of a window with fewer: after ten seconds, a fifth is forgotten.
+  static constexpr double kFades = 1 - 1e-4;  ///< In a window with fewer; after ten seconds, a fifth is forgotten.
   static constexpr double kUnknown = 1e300;
 
   void learn(double per_second, double together) noexcept {
@@ -85,7 +85,7 @@ class QueueRate {
   std::size_t in_flight_ = 0;  ///< Sum over all calls of add() in the window.
   std::size_t looks_ = 0;
   double per_second_ = 0;
-  double together_ = 0;                  ///< Mean number of queries in flight while `per_second_` came back.
+  double together_ = 0;                 ///< Mean number of queries in flight while `per_second_` came back.
   double still_per_second_ = kUnknown;  ///< Bound on the present rate while no query comes back.
 };
 

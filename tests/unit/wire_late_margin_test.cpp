@@ -34,7 +34,7 @@ struct Case {
   Engine engine;
   double load;  ///< Arrivals, over what the engine can answer.
   std::size_t burst = 1;
-  double late_most = 0.02;  ///< Of the admitted requests.
+  double late_most = 0.02;  ///< Late requests over admitted ones.
   double answered_least = 0.97;
 };
 
@@ -151,11 +151,13 @@ TEST_P(Overload, AnswersInTimeWhatItAdmitsAndKeepsTheEngineBusy) {
 
 INSTANTIATE_TEST_SUITE_P(
     Engines, Overload,
-    testing::Values(Case{"even", {}, 3}, Case{"uneven", {.jitter = 0.5}, 3}, Case{"just too much", {.jitter = 0.5}, 1.1},
+    testing::Values(Case{"even", {}, 3}, Case{"uneven", {.jitter = 0.5}, 3},
+                    Case{"just too much", {.jitter = 0.5}, 1.1},
                     Case{"half of it", {.jitter = 0.5}, 0.5, 1, 0.001, 0.98},
                     Case{"short pauses", {.pauses = 0.01, .pause = 3e-3}, 3},
                     Case{"pauses as long as the deadline", {.pauses = 0.002, .pause = 10e-3}, 3, 1, 0.03, 0.95},
-                    Case{"long queries", {.service = 2e-3}, 3}, Case{"short queries", {.service = 20e-6, .jitter = 0.5}, 3},
+                    Case{"long queries", {.service = 2e-3}, 3},
+                    Case{"short queries", {.service = 20e-6, .jitter = 0.5}, 3},
                     Case{"four at once", {.servers = 4, .service = 1.4e-3, .jitter = 0.5}, 3},
                     Case{"many at once", {.servers = 64, .service = 5e-3}, 2},
                     Case{"many at once, a third of it", {.servers = 64, .service = 5e-3}, 0.3, 1, 0.001, 0.98},
