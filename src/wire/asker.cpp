@@ -48,6 +48,7 @@ Status Asker::ask(std::shared_ptr<Inference> inference) {
   free_.pop_back();
   active_[entry.number] = entry.inference;
   class_of(entry.inference->priority).waiting += entry.inference->batch;
+  rate_.begin(entry.inference->began);
   // A request that finds a slot at once has not waited, so this saves reading the clock.
   if (waits() || !submit(entry, entry.inference->batch, entry.inference->began)) {
     wait(entry);
@@ -175,13 +176,10 @@ void Asker::take_in() {
   }
   const Time now = SteadyClock::now();
   for (const std::shared_ptr<Inference>& inference : finished_) inference->back_at = now;
-  if (client_.in_flight() == 0 && !waits()) {
-    rate_.pause();
-  } else {
-    rate_.add(served_back_, client_.in_flight() + back, now);
-  }
+  rate_.add(served_back_, client_.in_flight() + back, now);
+  if (client_.in_flight() == 0 && !waits()) rate_.pause(now);
   if (class_of(Priority::normal).lines.empty()) {
-    normal_rate_.pause();
+    normal_rate_.pause(now);
   } else {
     normal_rate_.add(normal_back_, 0, now);
   }

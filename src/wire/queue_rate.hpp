@@ -21,16 +21,23 @@ namespace headrace::wire {
 /// An engine with little to do answers at the rate of the arrivals, which says nothing about what it could answer. The
 /// rate is therefore kept with the number in flight at which it was measured. Fewer in flight lower neither, except
 /// slowly.
+///
+/// Time in which nothing is in flight does not count, and measurements continue after it. Else only long busy times,
+/// such as those with a pause of the engine, would be measured where there is little to do.
 class QueueRate {
  public:
+  /// A query goes to an engine that may have had none.
+  void begin(Time now) noexcept {
+    if (since_ == Time{}) since_ = now;
+  }
   /// `back` queries have come back by `now`, out of `in_flight` that the engine had. Only queries that it worked on
   /// count in `back`, see was_served().
   void add(std::size_t back, std::size_t in_flight, Time now) noexcept {
-    if (since_ == Time{}) since_ = now;
+    begin(now);
     back_ += back;
     in_flight_ += in_flight;
     ++looks_;
-    const Duration elapsed = now - since_;
+    const Duration elapsed = busy_ + (now - since_);
     if (elapsed < kWindow) return;
     const double seconds = std::chrono::duration<double>(elapsed).count();
     if (back_ == 0) {  // the engine stands still, perhaps for its pool to restart: less than one query in all this time
@@ -38,15 +45,17 @@ class QueueRate {
       return;
     }
     learn(static_cast<double>(back_) / seconds, static_cast<double>(in_flight_) / static_cast<double>(looks_));
-    pause();
-    since_ = now;
-  }
-  /// Nothing is in flight any more. Keeps the measured rate.
-  void pause() noexcept {
-    since_ = {};
+    busy_ = {};
     back_ = 0;
     in_flight_ = 0;
     looks_ = 0;
+    still_per_second_ = kUnknown;
+    since_ = now;
+  }
+  /// Nothing is in flight any more. Keeps the measured rate.
+  void pause(Time now) noexcept {
+    if (since_ != Time{}) busy_ += now - since_;
+    since_ = {};
     still_per_second_ = kUnknown;
   }
   /// Expected time until a query comes back that the engine gets after `in_line` others, while it has `in_flight`; 0 if
@@ -80,7 +89,8 @@ class QueueRate {
     }
   }
 
-  Time since_{};
+  Time since_{};     ///< When the engine last became busy, or the last window ended; Time{} while it has nothing.
+  Duration busy_{};  ///< Time of the window in which it was busy, until then.
   std::size_t back_ = 0;
   std::size_t in_flight_ = 0;  ///< Sum over all calls of add() in the window.
   std::size_t looks_ = 0;

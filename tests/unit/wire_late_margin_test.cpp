@@ -88,6 +88,7 @@ class Simulation {
   }
 
   void arrive(double now) {
+    if (waiting_.empty() && running_.empty()) rate_.begin(time_at(now));
     const std::size_t in_flight = waiting_.size() + running_.size();
     const Duration expected = rate_.time_of(in_flight, 0, margin_.stretch());
     const Outlook outlook = margin_.outlook(expected, kDeadline, time_at(now));
@@ -118,11 +119,8 @@ class Simulation {
     ++(took > kDeadline ? outcome_.late : outcome_.in_time);
     if (one.is_close) margin_.ended(took, kDeadline, time_at(now));
     const std::size_t in_flight = waiting_.size() + running_.size();
-    if (in_flight == 0) {
-      rate_.pause();
-    } else {
-      rate_.add(served ? 1 : 0, in_flight + 1, time_at(now));
-    }
+    rate_.add(served ? 1 : 0, in_flight + 1, time_at(now));
+    if (in_flight == 0) rate_.pause(time_at(now));
   }
 
   const Case& given_;

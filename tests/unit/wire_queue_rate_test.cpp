@@ -56,10 +56,28 @@ TEST(QueueRate, ATimeInWhichNothingWasInFlightDoesNotCount) {
   QueueRate rate;
   Time now = milliseconds(1000);
   run(rate, 10, 100, now, milliseconds(1200));
-  rate.pause();
+  rate.pause(now);
   now = milliseconds(60'000);
   run(rate, 10, 100, now, milliseconds(60'100));
   EXPECT_NEAR(milliseconds_of(rate.time_of(100, 0)), 10, 2);
+}
+
+TEST(QueueRate, OnePauseAmongShortQueriesIsNoRate) {
+  QueueRate rate;
+  Time now = milliseconds(1000);
+  const auto ask = [&](Duration each, std::size_t in_flight) {
+    rate.begin(now);
+    for (std::size_t left = in_flight; left > 0; --left) {
+      now += each;
+      rate.add(1, left, now);
+    }
+    rate.pause(now);
+    now += milliseconds(1);
+  };
+  ask(milliseconds(8), 1);  // the first query of all
+  EXPECT_GT(milliseconds_of(rate.time_of(1, 0)), 7);
+  for (int i = 0; i < 2000; ++i) ask(std::chrono::microseconds(50), 1);
+  EXPECT_LT(milliseconds_of(rate.time_of(1, 0)), 0.2);
 }
 
 TEST(QueueRate, AnEngineThatStandsStillTakesLongAndNotForever) {

@@ -42,11 +42,8 @@ class RingLane {
       back += some;
       if (some < kAtOnce) break;
     }
-    if (client_.in_flight() == 0) {
-      rate_.pause();
-    } else {
-      rate_.add(served, client_.in_flight() + back, now);
-    }
+    rate_.add(served, client_.in_flight() + back, now);
+    if (client_.in_flight() == 0) rate_.pause(now);
     return back;
   }
   /// Whether a query with this deadline would be late at the present rate of completed queries, computed as in Asker.
@@ -54,6 +51,8 @@ class RingLane {
     if (deadline == Time::max()) return Outlook::early;
     return margin_.outlook(rate_.time_of(client_.in_flight(), 0, margin_.stretch()), deadline - now, now);
   }
+  /// A query goes to the engine.
+  void begin(Time now) noexcept { rate_.begin(now); }
   /// A query that was taken as Outlook::close has ended; see LateMargin.
   void ended(Duration took, Duration allowed, Time now) noexcept { margin_.ended(took, allowed, now); }
   /// Counts a query that has ended.

@@ -113,6 +113,7 @@ std::size_t RingThread::feed(RingLink& link, Time now) {
       const std::uint64_t tag = std::uint64_t{link.number} << kLinkShift | ring.next_slot();
       const Result<serve::Ticket> ticket = lane.client().submit(request.query, {.tag = tag, .deadline = deadline});
       if (ticket) {
+        lane.begin(now);
         ring.take(*ticket, now, outlook == Outlook::close ? deadline : Time::max());
         continue;
       }
