@@ -44,13 +44,19 @@ void make_jacobi(JacobiCore* self, const grid::Offsets& shape, const std::vector
   std::vector<Device> devices;
   for (const DeviceOrName& name : names) devices.push_back(to_device(name));
   const grid::Precision parsed = grid::parse_precision(precision);
-  const grid::SimulationOptions options{.redundant = redundant,
-                                        .push = grid::parse_push(push),
-                                        .passes = grid::parse_passes(passes),
-                                        .pass_steps = pass_steps};
+  grid::SimulationOptions options{.redundant = redundant,
+                                  .push = grid::parse_push(push),
+                                  .passes = grid::parse_passes(passes),
+                                  .pass_steps = pass_steps};
   const GilRelease released;
-  const auto decomposition =
+  auto decomposition =
       cut ? grid::Decomposition::blocks(extent, *cut) : grid::Decomposition::best(extent, devices.size());
+  if (!cut && devices.size() == 1 && devices.front().properties().host_cores && redundant > 0) {
+    grid::CoreShares shares = grid::over_cores(devices.front(), extent, {}, redundant);
+    decomposition = std::move(shares.decomposition);
+    devices = std::move(shares.devices);
+    options.redundant = shares.redundant;
+  }
   const int dimensions = extent.dimensions();
   grid::StencilProgram program =
       parsed == grid::Precision::fp32 ? grid::jacobi<float>(dimensions) : grid::jacobi<double>(dimensions);

@@ -161,28 +161,42 @@ Status Part::run_cycle(std::uint64_t cycle, const CyclePlan& plan, std::uint64_t
   return status ? keep_pace(cycle) : status;
 }
 
-/// The body runs on the compute stream. Then the border runs on its own stream, in parallel with the interior.
+/// The body runs on the compute stream. Then the border runs on its own stream, in parallel with the interior. A wave
+/// takes the place of all three.
 Status Part::compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept {
+  const bool waves = !plan.wave.empty() && watch_.sums == nullptr;
   Status status = mark(compute_, Recorder::begin);
+  if (status && waves) status = plan.wave.launch(compute_, stencil_.data(), table_, steps_done);
+  if (status && !waves) status = compute_body(plan, steps_done);
+  if (status) status = mark(compute_, Recorder::body_end);
+  // A wave has no leg, and leaves fields where its steps swap them to.
+  Leg steps;
+  steps.steps = plan.steps();
+  const Leg& last = waves ? steps : plan.body.back();
+  const std::uint64_t last_step = steps_done + steps.steps - 1;
+  if (status && !neighbours_.empty()) {
+    status = compute_.record(body_);
+    if (status) status = border_stream_.wait_for(body_);
+    if (status) status = mark(border_stream_, Recorder::border_begin);
+    if (status && !waves) status = launch_all(border_stream_, last, plan.border, last_step);
+  }
+  if (status && !waves) status = launch_all(compute_, last, plan.interior, last_step);
+  if (status) status = mark(compute_, Recorder::interior_end);
+  table_ = table_after(last);
+  return status;
+}
+
+/// The legs up to the last, of which the border and the interior are left.
+Status Part::compute_body(const CyclePlan& plan, std::uint64_t step) noexcept {
   const Leg& last = plan.body.back();
-  std::uint64_t step = steps_done;
+  Status status;
   for (const Leg& leg : plan.body) {
-    if (status && !leg.patches.empty()) status = patch(leg, step);
+    if (!leg.patches.empty()) status = patch(leg, step);
     step += leg.steps;
     if (status) status = launch_all(compute_, leg, leg.launches, step - 1);
     if (!status) return status;
     if (&leg != &last) table_ = table_after(leg);
   }
-  status = mark(compute_, Recorder::body_end);
-  if (status && !neighbours_.empty()) {
-    status = compute_.record(body_);
-    if (status) status = border_stream_.wait_for(body_);
-    if (status) status = mark(border_stream_, Recorder::border_begin);
-    if (status) status = launch_all(border_stream_, last, plan.border, step - 1);
-  }
-  if (status) status = launch_all(compute_, last, plan.interior, step - 1);
-  if (status) status = mark(compute_, Recorder::interior_end);
-  table_ = table_after(last);
   return status;
 }
 

@@ -93,6 +93,7 @@ class Part {
   [[nodiscard]] FieldTable table_after(const Leg& leg) const noexcept;
   [[nodiscard]] FieldTable table_within(const Leg& leg) const noexcept;
   [[nodiscard]] Status compute(const CyclePlan& plan, std::uint64_t steps_done) noexcept;
+  [[nodiscard]] Status compute_body(const CyclePlan& plan, std::uint64_t step) noexcept;
   [[nodiscard]] Status push(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status receive(std::uint64_t cycle, Progress& progress) noexcept;
   [[nodiscard]] Status send_to_ranks() noexcept;

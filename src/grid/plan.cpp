@@ -42,11 +42,12 @@ struct Split {
 class Planner {
  public:
   Planner(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-          const StencilProgram& program, Device device)
+          const StencilProgram& program, Device device, bool waves)
       : flow_(flow),
         layout_(layout),
         program_(program),
         device_(device),
+        waves_(waves),
         limit_(decomposition.with_images()),
         launcher_(layout, program, device, decomposition.extent()),
         only_(program.only) {
@@ -71,7 +72,11 @@ class Planner {
       done += leg.steps;
       add_leg(made, leg, cycle, done - 1);
     }
-    if (!device_.properties().host_cores) chain(made);
+    if (!device_.properties().host_cores) {
+      chain(made);
+    } else if (waves_) {
+      made.wave = wave_of(cycle);
+    }
     return made;
   }
 
@@ -95,6 +100,15 @@ class Planner {
       if (!program_.watched) continue;
       cut_into_chain(launch.watched, layout_.own, sweep->halo, layout_, launcher_.blocks_at_once(sweep->watched));
     }
+  }
+
+  [[nodiscard]] Wave wave_of(const Cycle& cycle) const {
+    std::vector<Launches> steps;
+    for (const auto& beyond : cycle.beyond) {
+      Launches& made = steps.emplace_back();
+      for (std::size_t phase = 0; phase < program_.phases.size(); ++phase) add(made, phase, {reached(beyond[phase])});
+    }
+    return {program_, steps};
   }
 
   /// Adds the leg whose last step has index `step` in the cycle.
@@ -175,6 +189,7 @@ class Planner {
   const PartLayout& layout_;
   const StencilProgram& program_;
   Device device_;
+  bool waves_;
   Box limit_;  ///< Cells beyond it stay 0.
   Launcher launcher_;
   Restrictions only_;  ///< StencilProgram::only with images beyond periodic walls, as far as this part computes them.
@@ -185,8 +200,8 @@ class Planner {
 }  // namespace
 
 PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow, const PartLayout& layout,
-                    const StencilProgram& program, Device device) {
-  const Planner planner(decomposition, part, flow, layout, program, device);
+                    const StencilProgram& program, Device device, bool waves) {
+  const Planner planner(decomposition, part, flow, layout, program, device, waves);
   PartPlans plans;
   for (const Cycle& cycle : flow.cycles) {
     plans.amid.push_back(planner.plan(cycle, false));

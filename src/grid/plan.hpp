@@ -7,6 +7,7 @@
 #include "grid/flow.hpp"
 #include "grid/launches.hpp"
 #include "grid/layout.hpp"
+#include "grid/wave.hpp"
 #include "headrace/device/device.hpp"
 #include "headrace/grid/detail/decomposition.hpp"
 
@@ -28,6 +29,14 @@ struct CyclePlan {
   std::vector<Leg> body;
   Launches border;    ///< The tail of the last leg in cells that neighbours need.
   Launches interior;  ///< The tail in the other cells.
+  /// All of it by phases on a CPU device, which then does nothing else in a cycle unless it adds up changes.
+  Wave wave;
+
+  [[nodiscard]] std::size_t steps() const noexcept {
+    std::size_t all = 0;
+    for (const Leg& leg : body) all += leg.steps;
+    return all;
+  }
 };
 
 /// The plans of one part for cycles of 1, 2, ... steps.
@@ -38,8 +47,9 @@ struct PartPlans {
 
 using Restrictions = std::vector<std::optional<std::vector<Box>>>;
 
+/// @param waves  whether cycles are to have waves
 [[nodiscard]] PartPlans plan_part(const Decomposition& decomposition, std::size_t part, const Flow& flow,
-                                  const PartLayout& layout, const StencilProgram& program, Device device);
+                                  const PartLayout& layout, const StencilProgram& program, Device device, bool waves);
 
 /// Throws UsageError if a phase cannot be restricted to these boxes.
 void require_restriction(const StencilProgram& program, int phase, const std::vector<Box>& boxes, const Extent& extent);

@@ -3,12 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <bit>
 #include <utility>
 
 #include "grid/field_io.hpp"
 #include "grid/gather.hpp"
-#include "grid/legs.hpp"
 #include "grid/simulation_state.hpp"
 #include "headrace/base/error.hpp"
 
@@ -146,32 +144,6 @@ std::uint64_t Simulation::exchanged_bytes() const noexcept {
 
 bool Simulation::passes_alone() const {
   return state_->passes_alone(static_cast<std::uint64_t>(state_->options.redundant), false);
-}
-
-std::uint64_t Simulation::moved_bytes() const noexcept {
-  const StencilProgram& program = state_->program;
-  const std::uint64_t steps =
-      state_->slabs ? state_->slabs->facts().steps : static_cast<std::uint64_t>(state_->options.redundant);
-  const auto whole = static_cast<std::uint64_t>(state_->decomposition.extent().cells());
-  std::uint64_t values = 0;
-  for (const std::size_t leg : legs_of(program, static_cast<std::size_t>(steps), false)) {
-    const auto sweep = std::ranges::find(program.sweeps, static_cast<int>(leg), &SweepProgram::steps);
-    if (leg > 0)
-      values +=
-          whole * static_cast<std::uint64_t>(std::popcount(sweep->loaded.mask) + std::popcount(sweep->stored.mask));
-    for (std::size_t phase = 0; phase < program.phases.size(); ++phase) {
-      if (leg > 0 && std::ranges::find(program.swept, static_cast<int>(phase)) != program.swept.end()) continue;
-      const Phase& its = program.phases[phase];
-      std::uint64_t cells = program.only[phase] ? 0 : whole;
-      for (const Box& box : program.only[phase].value_or(std::vector<Box>{})) {
-        cells += static_cast<std::uint64_t>(box.cells());
-      }
-      values +=
-          std::max<std::uint64_t>(leg, 1) * cells *
-          static_cast<std::uint64_t>(std::popcount((its.reads | its.neighbours).mask) + std::popcount(its.writes.mask));
-    }
-  }
-  return values * program.value_bytes / steps;
 }
 
 std::optional<SlabFacts> Simulation::slabs() const {

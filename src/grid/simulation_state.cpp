@@ -176,9 +176,14 @@ void Simulation::State::replan() {
   if (slabs) return slabs->replan();
   for (std::size_t part = share.first(); part < share.end(); ++part) {
     const PartLayout& layout = parts[part]->layout();
-    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part)));
+    parts[part]->follow(plan_part(decomposition, part, flow, layout, program, share.device(part), waves()));
   }
   if (resident) resident->take_plans();
+}
+
+bool Simulation::State::waves() const noexcept {
+  return options.mode == Mode::streams && options.passes != Passes::always &&
+         share.devices().front().properties().host_cores;
 }
 
 void Simulation::State::throw_failure(const char* doing) const {

@@ -48,6 +48,8 @@ class Simulation::State {
   [[nodiscard]] std::vector<Norms> step_with_changes(std::uint64_t count);
   /// Whether passes do all of these steps, counted from the start of a cycle.
   [[nodiscard]] bool passes_alone(std::uint64_t count, bool last_of_call) const;
+  /// Whether the steps of a cycle go through each part in a wave, unless they add up changes. Slabs have none.
+  [[nodiscard]] bool waves() const noexcept;
 
   const Birth birth;
   const Decomposition decomposition;

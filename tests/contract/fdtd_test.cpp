@@ -6,8 +6,10 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <type_traits>
 #include <vector>
 
+#include "headrace/device/detail/flush_to_zero.hpp"
 #include "tests/contract/devices.hpp"
 #include "tests/contract/naive_fdtd.hpp"
 
@@ -186,6 +188,7 @@ template <class V>
   } else {
     made.fdtd.set_materials(scene.material, scene.averaging);
   }
+  [[maybe_unused]] const std::conditional_t<sizeof(V) == sizeof(float), detail::FlushToZero, int> subnormals{};
   for (std::uint64_t step = 0; step < scene.steps; ++step) {
     made.fdtd.half_step_h();
     add_naive_sources(made.fdtd, scene, step, 'h');
@@ -276,6 +279,54 @@ TEST_P(FdtdTest, PiecesOfMaterialsAreThoseOfPlainLoops) {
   expect_right<float>(kPieces, {{2, 1, 1}}, device());  // the second part begins within a run
   expect_right<double>(kPieces, {{3, 1, 2}, 2}, device());
   expect_right<double>(kPieces, {{1, 2, 2}}, device());
+}
+
+/// So large that phases and steps go through a part of a CPU device a few rows at a time.
+TEST_P(FdtdTest, LargeDomainsAreThoseOfPlainLoops) {
+  Scene plane = kPlane;
+  plane.extent = {3000, 23, 1};
+  Scene components = plane;
+  components.component = component_at;
+  Scene te = kPlaneTe;
+  te.extent = plane.extent;
+  for (const Scene& scene : {plane, components, te}) {
+    expect_right<float>(scene, {{1, 1, 1}}, device());
+    expect_right<double>(scene, {{1, 1, 1}, 7}, device());
+    expect_right<float>(scene, {{1, 2, 1}, 3}, device());
+  }
+  Scene space = kSpace;
+  space.extent = {70, 60, 13};
+  expect_right<float>(space, {{1, 1, 1}}, device());
+  expect_right<double>(space, {{1, 1, 1}, 4}, device());
+  expect_right<float>(space, {{1, 1, 2}, 2}, device());
+}
+
+/// The wave is so weak that float holds none of its values in full.
+TEST_P(FdtdTest, SubnormalValuesCountAsZeroInSinglePrecision) {
+  const auto largest = [&](Precision precision) {
+    FdtdOptions options;
+    options.extent = {64, 48, 1};
+    options.spacing = kSpacing;
+    options.devices = {device()};
+    options.precision = precision;
+    Fdtd fdtd(std::move(options));
+    fdtd.add_source("ez", {30, 20, 0}, std::array{1e-39, -1e-40, 1e-41});
+    fdtd.step(20);
+    std::vector<double> values(64 * 48);
+    if (precision == Precision::fp64) {
+      fdtd.get<double>("ez", values);
+    } else {
+      std::vector<float> single(values.size());
+      fdtd.get<float>("ez", single);
+      std::ranges::copy(single, values.begin());
+    }
+    return std::ranges::max(values, {}, [](double value) { return std::abs(value); });
+  };
+  EXPECT_EQ(largest(Precision::fp32), 0);
+  EXPECT_GT(std::abs(largest(Precision::fp64)), 1e-42);
+  volatile float weak = 1e-39F;  // this thread may have run kernels
+  weak = weak * 0.5F;
+  EXPECT_GT(weak, 0);
 }
 
 TEST_P(FdtdTest, WithoutAveragingAllComponentsOfACellTakeItsMaterial) {

@@ -34,7 +34,7 @@ HEADRACE_ON_EVERY_DEVICE(GridChainTest);
   const auto cut = Decomposition::slabs(extent, 1, 0);
   const grid::Flow flow = grid::flow_of(program, redundant);
   const auto layout = grid::lay_out(cut.parts()[0], cut.neighbours(0), flow.ghosts, flow.edge, program.value_bytes);
-  const grid::PartPlans plans = grid::plan_part(cut, 0, flow, layout, program, GridTest::device());
+  const grid::PartPlans plans = grid::plan_part(cut, 0, flow, layout, program, GridTest::device(), false);
   const grid::SweepLaunch& last = plans.amid.back().interior.sweeps.front();
   return (watched ? last.watched : last.plain).chained > 0;
 }

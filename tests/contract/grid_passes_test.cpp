@@ -259,7 +259,8 @@ TEST_P(GridPassesTest, APassMovesEachFieldOnce) {
   };
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.passes = Passes::always}), 3);
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::always}), 0.75);
-  EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::never}), 3);
+  // Four steps go through a CPU device's memory together: they read two fields, and write both solutions.
+  EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::never}), on_cpu() ? 1 : 3);
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::always, .pass_steps = 1}), 3);
   EXPECT_EQ(values_moved(grid::jacobi<float>(2), {.redundant = 4, .passes = Passes::always, .pass_steps = 3}), 1.5);
   grid::FdtdOptions fdtd;

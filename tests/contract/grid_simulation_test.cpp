@@ -60,6 +60,16 @@ TEST_P(GridSimulationTest, OneDeviceDoesWhatPlainLoopsDo) {
   }
 }
 
+/// So large that phases and steps go through a part of a CPU device a few rows at a time.
+TEST_P(GridSimulationTest, LargePartsAreEqualToTheLastBit) {
+  expect_skewed<float>(Decomposition::slabs({96, 90, 7}, 1, 0), 1);
+  expect_skewed<double>(Decomposition::slabs({96, 90, 7}, 1, 0), 3);
+  expect_skewed<float>(Decomposition::slabs({9001, 11}, 1, 0), 4);
+  expect_skewed<double>(Decomposition::slabs({4001, 24}, 2, 1), 3);
+  expect_skewed<float>(Decomposition::slabs({97, 89, 21}, 3, 2), 2);
+  expect_skewed<float>(Decomposition::blocks({190, 90, 10}, {2, 1, 2}), 2);
+}
+
 TEST_P(GridSimulationTest, SlabsAlongEveryAxisAreEqualToTheLastBit) {
   for (const std::size_t axis : {0U, 1U, 2U}) {
     expect_skewed<float>(Decomposition::slabs({17, 19, 23}, 3, axis), 1);
@@ -195,10 +205,11 @@ TEST_P(GridSimulationTest, SeveralPhasesRestrictedOnesAndConstantFields) {
   }
 }
 
-TEST_P(GridSimulationTest, DrivenAloneDoesWhatPlainLoopsDo) {
-  const Extent extent{12, 10, 8};
+/// A part alone, with several phases, two of which are restricted to boxes.
+void expect_driven_by_hand(const Extent& extent, int redundant) {
+  SCOPED_TRACE(fmt::format("{}, {} redundant", grid::to_string(extent), redundant));
   using Run = DrivenRun<double>;
-  Run run(Decomposition::slabs(extent, 1, 0), devices(1), {});
+  Run run(Decomposition::slabs(extent, 1, 0), GridTest::devices(1), {.redundant = redundant});
   auto u = scattered<double>(extent, 11);
   auto v = scattered<double>(extent, 12);
   auto stiffness = scattered<double>(extent, 13);
@@ -229,6 +240,13 @@ TEST_P(GridSimulationTest, DrivenAloneDoesWhatPlainLoopsDo) {
   EXPECT_EQ(field_of<double>(run.simulation, 0), u.values);
   EXPECT_EQ(field_of<double>(run.simulation, 1), v.values);
   EXPECT_EQ(run.trace(), trace);
+}
+
+TEST_P(GridSimulationTest, DrivenAloneDoesWhatPlainLoopsDo) {
+  expect_driven_by_hand({12, 10, 8}, 1);
+  expect_driven_by_hand({12, 10, 8}, 4);
+  expect_driven_by_hand({70, 70, 8}, 1);
+  expect_driven_by_hand({70, 70, 8}, 3);
 }
 
 TEST_P(GridSimulationTest, OnlyWhatNeighboursNeedIsExchanged) {

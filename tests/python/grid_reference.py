@@ -108,6 +108,9 @@ class NumpyFdtd:
         shares = [one / min(self.spacing) for one in self.spacing]
         return sum(sign * difference(self.fields[other], axis, forward) / shares[axis] for sign, other, axis in terms)
 
+    redundant = 1
+    parts = (("cpu:0", "all cells"),)
+
     @property
     def moved_bytes(self):
         return 12 * int(np.prod(self.shape)) * np.dtype(self.type).itemsize

@@ -1,5 +1,6 @@
 """Finite differences in the time domain: the class compared with plain NumPy, and refused arguments."""
 
+import os
 import re
 import signal
 import subprocess
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 from grid_reference import around
 
-from headrace import DataError, DeviceError, Errc, UsageError
+from headrace import DataError, Device, DeviceError, Errc, UsageError
 from headrace._core import FdtdOptions
 from headrace.grid import Cpml, Fdtd
 
@@ -129,6 +130,23 @@ def test_arrays_have_the_shape_of_the_domain_and_scalars_are_for_all_cells():
     assert run.field("ex").dtype == np.float64
     assert Fdtd((9, 8), SPACING, cpml=0).field("ez").dtype == np.float32
     assert run.dt == pytest.approx(0.99 * SPACING / LIGHT / np.sqrt(3))
+
+
+def test_a_cpu_device_takes_all_its_cores():
+    """A part for each core of a domain that is large enough; the fields are those of one part."""
+    cores = min(Device.parse("cpu:0").properties.multiprocessor_count, len(os.sched_getaffinity(0)))
+    runs = [Fdtd((300, 400), 1e-3, devices=["cpu:0"], **more) for more in ({}, {"cut": (1, 1)}, {"redundant": 3})]
+    for run in runs:
+        run.add_source("ez", (150, 200), np.sin(np.arange(60) * 0.3))
+        run.step(100)
+    assert [len(run.parts) for run in runs] == [min(cores, 300 * 400 >> 14), 1, min(cores, 300 * 400 >> 14)]
+    assert runs[0].redundant > 1
+    assert runs[2].redundant == 3
+    for name in runs[1].fields:
+        for run in (runs[0], runs[2]):
+            np.testing.assert_array_equal(run.field(name), runs[1].field(name))
+    slabs = Fdtd((300, 400), 1e-3, devices=["cpu:0"], device_memory="1MiB")
+    assert len(slabs.parts) == 1
 
 
 @pytest.mark.parametrize(

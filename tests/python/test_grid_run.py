@@ -564,20 +564,23 @@ print(*done.files.failures, sep="\\n")
     assert re.search(said + (r": it takes [\d,]+ bytes" if kind != "png" else ""), found.stdout), found.stdout
 
 
+class Gpu:
+    """A GPU with 80 GiB."""
+
+    kind = SimpleNamespace(name="cuda")
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    @classmethod
+    def parse(cls, name: str) -> "Gpu":
+        return cls(name)
+
+    def memory(self) -> SimpleNamespace:
+        return SimpleNamespace(free_bytes=80 << 30)
+
+
 def test_memory_that_does_not_fit_says_how_many_gpus_would_do(monkeypatch: pytest.MonkeyPatch):
-    class Gpu:
-        kind = SimpleNamespace(name="cuda")
-
-        def __init__(self, name: str) -> None:
-            self.name = name
-
-        @classmethod
-        def parse(cls, name: str) -> "Gpu":
-            return cls(name)
-
-        def memory(self) -> SimpleNamespace:
-            return SimpleNamespace(free_bytes=80 << 30)
-
     monkeypatch.setattr(memory, "Device", Gpu)
     scene = flat(("[0.4, 0.3]", "[1000.0, 1200.0]"))  # 12e9 cells of 24 bytes: 268 GiB; with passes of 36
     memory.check(scene, Layout(("cuda:0", "cuda:1", "cuda:2", "cuda:3"), mode="resident"))
@@ -633,10 +636,13 @@ def test_tables_of_materials_are_counted():
     assert len(materials) == 11
 
 
-def test_passes_take_the_components_once_more():
+def test_passes_on_gpus_take_the_components_once_more(monkeypatch: pytest.MonkeyPatch):
     scene = flat(("[0.4, 0.3]", "[4.0, 3.0]"))
-    assert [memory.spare_of(scene, Layout(redundant=count)) for count in (1, 3, 4)] == [0, 0, 3]
-    assert memory.spare_of(scene, Layout(redundant=4, mode="resident")) == 0
+    assert [memory.spare_of(scene, Layout(redundant=count)) for count in (1, 4)] == [0, 0]
+    monkeypatch.setattr(memory, "Device", Gpu)
+    gpu = ("cuda:0",)
+    assert [memory.spare_of(scene, Layout(gpu, redundant=count)) for count in (1, 4)] == [3, 3]
+    assert memory.spare_of(scene, Layout(gpu, redundant=4, mode="resident")) == 0
 
 
 def test_memory_that_does_not_fit_says_how_much():

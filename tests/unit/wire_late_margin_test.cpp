@@ -47,7 +47,7 @@ struct Outcome {
 /// A server's thread with one client, in front of an engine that takes queries in the order of their arrival.
 class Simulation {
  public:
-  Simulation(const Case& given, double seconds) : given_(given), end_(seconds) {}
+  Simulation(const Case& given, double end) : given_(given), end_(end) {}
 
   Outcome run() {
     double arrival = next_arrival(0);
@@ -78,8 +78,8 @@ class Simulation {
     bool operator<(const Running& other) const { return end > other.end; }
   };
 
-  static Time time_at(double seconds) {
-    return std::chrono::seconds(1) + std::chrono::duration_cast<Duration>(Seconds(seconds));
+  static Time time_at(double since) {
+    return std::chrono::seconds(1) + std::chrono::duration_cast<Duration>(Seconds(since));
   }
 
   double next_arrival(double now) {

@@ -61,9 +61,12 @@ enum class Mode : std::uint8_t {
 /// need Mode::streams, no cells of other phases between them, and memory for a second copy of the fields that such
 /// phases write.
 enum class Passes : std::uint8_t {
-  automatic,  ///< When they are faster: always on CUDA, from four steps a pass on CPU devices.
-  never,      ///< Each phase is a launch of its own.
-  always,     ///< Whenever they are possible.
+  /// When they are faster: always on CUDA; on CPU devices, whose phases follow each other through the cache anyway,
+  /// from
+  /// four steps a pass in slabs and in step_with_changes().
+  automatic,
+  never,   ///< Each phase is a launch of its own.
+  always,  ///< Whenever they are possible.
 };
 
 /// "automatic", "never", "always".
@@ -241,7 +244,8 @@ class Simulation {
   [[nodiscard]] bool passes_alone() const;
   /// The least that a step reads and writes, in bytes: in each phase every field that it declares to read and every
   /// field that it writes, once, at the cells to which it is restricted. For phases that are done in passes, the loads
-  /// and stores of a pass, divided by its steps. Work on ghosts is not counted.
+  /// and stores of a pass, divided by its steps; for those that go through a part together on a CPU device, each field
+  /// once for all steps of a cycle, divided by them. Work on ghosts is not counted.
   [[nodiscard]] std::uint64_t moved_bytes() const noexcept;
   /// How the domain is cut into slabs; nothing if the device holds all of it.
   [[nodiscard]] std::optional<SlabFacts> slabs() const;
@@ -277,5 +281,20 @@ struct Tuned {
 [[nodiscard]] Tuned tune(const Decomposition& decomposition, const std::vector<Device>& devices,
                          const StencilProgram& program, std::uint64_t steps = 16,
                          const std::vector<Mode>& modes = {Mode::streams});
+
+/// How all cores of a CPU device share a domain: each core has a part.
+struct CoreShares {
+  Decomposition decomposition;  ///< The parts.
+  std::vector<Device> devices;  ///< The device, once for each part.
+  int redundant = 1;            ///< Steps from one exchange to the next.
+};
+
+/// Divides a domain among the cores of a CPU device that this process may use. A part has at least 16,384 cells, so a
+/// small domain has fewer parts than there are cores.
+/// @param periodic  the axes with periodic walls
+/// @param redundant  steps from one exchange to the next; with 1 they are chosen, so that redundant layers cost less
+/// than they save
+[[nodiscard]] CoreShares over_cores(Device device, const Extent& extent, const std::array<bool, 3>& periodic = {},
+                                    int redundant = 1);
 
 }  // namespace headrace::grid

@@ -25,7 +25,7 @@ from headrace.grid.solver.scene import Scene
 from headrace.grid.solver.session import Outputs, Progress, run_one, run_scan
 from headrace.text import printable
 
-_CELLS_PER_SECOND = {"cpu": 200e6, "cuda": 20e9}  # approximate rate of one device
+_CELLS_PER_SECOND = {"cpu": 400e6, "cuda": 20e9}  # approximate rate of one device
 _LONG_SECONDS = 5.0
 
 

@@ -70,7 +70,7 @@ def summary(scene: Scene, chosen: Chosen, devices: list[str], done: Done) -> dic
         "ranks": layout.ranks.count if layout.ranks else 1,
         "cut": layout.cut if isinstance(layout.cut, str) else list(layout.cut),
         "weights": layout.weights,
-        "redundant": layout.redundant,
+        "redundant": done.redundant,
         "push": layout.push,
         "mode": layout.mode,
         "device_memory": layout.device_memory or None,

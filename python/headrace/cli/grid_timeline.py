@@ -57,7 +57,8 @@ def timeline(
         shape = " x ".join(f"{count:,}" for count in scene.shape)
         whose = f", rank 0 of {ranks.count}" if ranks else ""
         how = f", {share:.0%} of the exchange overlapped with computing" if share is not None else ""
-        title = f"{shape} cells on {layout.count} devices{whose}{how}"
+        parts = len({span.part for span in spans})
+        title = f"{shape} cells in {parts} part{'s' * (parts > 1)}{whose}{how}"
         attempts = Attempts()
         attempts.write(output, lambda path: lines.draw(path, title, spans, layout.devices))
     if as_json:

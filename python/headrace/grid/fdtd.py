@@ -62,10 +62,12 @@ class Fdtd:
         """Creates a domain of vacuum without fields; `spacing` is one number for all axes, or one for each.
 
         `spacing` is in metres, `dt` in seconds; None takes 0.99 of the largest stable step. Each of `devices` has a
-        part; `cut` gives the number of parts along each axis, or "best". Devices of different speeds get slabs along
+        part; `cut` gives the number of parts along each axis, or "best". With "best", a CPU device that stands alone
+        has a part for each of its cores, if the domain is large enough. Devices of different speeds get slabs along
         the last axis with thicknesses by `weights`, one per part, or by measured speed with `cut="measured"`.
         `redundant` (steps between exchanges) and `push` may be "measured": then trials of this domain on these devices
-        choose them before the first step, and `trials` lists the trials. Results are equal for all of these choices.
+        choose them before the first step, and `trials` lists the trials; with `redundant` 1, the cores of a CPU device
+        exchange as seldom as is worth it. Results are equal for all of these choices.
         `cpml` is the number of cells of the absorbing layers at each wall, or a Cpml, which also sets their grading and
         may have a different thickness at each wall. Layers are graded for the medium that set_materials() puts at each
         wall. `mode` is "streams", or "resident" for domains so small that launches dominate (docs/grid.md); a resident
@@ -77,10 +79,10 @@ class Fdtd:
         component of E keeps for the poles of dispersive media: one for a Debye or Drude pole, two for a Lorentz pole,
         as many as the medium that needs most, or as the media that meet around a component together; at most 14. Steps
         are then done one by one, without passes. `passes` is "never" to save the memory of passes over several steps,
-        or "always" to have them on a CPU device for fewer than four steps too. A pass does at most `redundant` and at
-        most `pass_steps` steps (1 to 4). `device_memory` (bytes, or text such as "8GiB") limits the device memory of
-        the fields; default: what is free. A domain of one part that needs more stays in host memory, and the device
-        visits it slab by slab (`slabs`), with `visit_steps` steps per visit. `ranks` (headrace.grid.ranks.joined())
+        or "always" to have them on a CPU device as well, whose steps otherwise follow each other through its cache. A
+        pass does at most `redundant` and at most `pass_steps` steps (1 to 4). `device_memory` (bytes, or text such as
+        "8GiB") limits the device memory of the fields; default: what is free. A domain of one part that needs more
+        stays in host memory, and the device visits it slab by slab (`slabs`), with `visit_steps` steps per visit. `ranks` (headrace.grid.ranks.joined())
         shares the domain with other processes: `devices` are then those of this process, all processes call the same
         methods in the same order, and only rank 0 gets complete results from field() and state(). `polarisation` is
         "tm" (electric field across the plane) or "te" (magnetic field across it), and for two dimensions.

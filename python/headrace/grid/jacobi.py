@@ -33,7 +33,7 @@ class Jacobi:
         pass_steps: int = 4,
         precision: str = "single",
     ) -> None:
-        """Creates a domain of zeros in one to three dimensions, with a part per device, cut as in Fdtd.
+        """Creates a domain of zeros in one to three dimensions, with a part per device or core, cut as in Fdtd.
 
         On a GPU, one pass over memory does up to `redundant` and `pass_steps` (1 to 4) iterations, unless `passes` is
         "never".

@@ -66,7 +66,7 @@ template <class Value>
 
 }  // namespace
 
-Fdtd::State::State(FdtdOptions given) : options(checked(std::move(given))), geometry(options) {
+Fdtd::State::State(FdtdOptions given) : options(with_all_cores(checked(std::move(given)))), geometry(options) {
   time_step = options.time_step.value_or(kShareOfStable * geometry.stable_time_step());
   check_time_step(time_step, options, 1, 1);
   require_same_settings(options, time_step);

@@ -4,8 +4,10 @@
 #include <chrono>
 #include <memory>
 #include <span>
+#include <vector>
 
 #include "grid/fdtd/fdtd_names.hpp"
+#include "grid/fdtd/fdtd_options.hpp"
 #include "grid/trials.hpp"
 #include "headrace/base/error.hpp"
 
@@ -29,20 +31,23 @@ template <class Value>
 
 }  // namespace
 
-Tuned tune(const FdtdOptions& options, const Forced& forced, std::uint64_t steps) {
+Tuned tune(const FdtdOptions& asked, const Forced& forced, std::uint64_t steps) {
+  if (asked.simulation.ranks)
+    throw UsageError("redundant layers and push cannot be tuned over several ranks; set both of them");
+  const FdtdOptions options = with_all_cores(asked);
   const SimulationOptions& given = options.simulation;
-  if (given.ranks) throw UsageError("redundant layers and push cannot be tuned over several ranks; set both of them");
   const bool alone = options.devices.size() == 1;
   const bool in_passes = options.dimensions == 2 && options.pole_values == 0 && given.mode == Mode::streams &&
                          given.passes != Passes::never && !is_periodic(options);
-  const std::span<const int> layers =
-      alone && (!in_passes || in_slabs(options)) ? std::span<const int>(kUntried) : kTriedRedundant;
+  std::vector<int> layers(kTriedRedundant.begin(), kTriedRedundant.end());
+  if (given.redundant > layers.back()) layers.push_back(given.redundant);
+  if (alone && (!in_passes || in_slabs(options))) layers = {given.redundant};
   const std::span<const Push> pushes = alone ? std::span<const Push>(kNoPush) : kTriedPushes;
   SimulationOptions fallback = given;
-  fallback.redundant = forced.redundant.value_or(1);
+  fallback.redundant = forced.redundant.value_or(given.redundant);
   fallback.push = forced.push.value_or(Push::automatic);
-  const auto choices =
-      combinations(given, only(forced.redundant, layers), only(forced.push, pushes), std::span(&given.mode, 1));
+  const auto choices = combinations(given, only(forced.redundant, std::span<const int>(layers)),
+                                    only(forced.push, pushes), std::span(&given.mode, 1));
   return try_all(choices, fallback, steps, [&](const SimulationOptions& tried) {
     FdtdOptions its = options;
     its.simulation = tried;

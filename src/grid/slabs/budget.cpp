@@ -44,12 +44,15 @@ constexpr int kRedundantMost = 64;
 
 void choose_kernels(StencilProgram& program, const SimulationOptions& options, const Decomposition& decomposition,
                     bool host_cores, bool slabs) {
-  constexpr int kLeastOnCpu = 4;  // below that, copying rows into windows and out costs more than it saves
   const int steps = slabs ? options.pass_steps : std::min(options.redundant, options.pass_steps);
   const bool never = options.passes == Passes::never || options.mode == Mode::resident || decomposition.is_periodic();
-  const bool few = options.passes == Passes::automatic && host_cores;
+  // The phases of a CPU device go through a part in a wave, which is faster than passes, but cannot add up changes.
+  // With fewer steps than these, copying rows into windows and out costs more than a pass saves.
+  constexpr int kLeastOnCpu = 4;
+  const bool on_cpu = options.passes == Passes::automatic && host_cores;
+  const bool waves = on_cpu && !slabs && !program.watched;
   std::erase_if(program.sweeps, [&](const SweepProgram& sweep) {
-    return never || sweep.steps > steps || (few && sweep.steps < kLeastOnCpu);
+    return never || waves || sweep.steps > steps || (on_cpu && sweep.steps < kLeastOnCpu);
   });
   if (program.sweeps.empty()) program.spare_fields = 0;
   // In a small grid, each thread of a resident kernel has one cell at most.

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "grid/flow.hpp"
+#include "grid/lags.hpp"
 #include "grid/legs.hpp"
 #include "grid/patches.hpp"
 
@@ -128,29 +129,13 @@ class Lister {
   std::uint64_t done_ = 0;
 };
 
-/// Gives each operation its lag. Lags never decrease, so an operation that uses a row only at its own cells finds it in
-/// the correct state.
 void set_lags(Visit& visit, std::size_t axis) {
-  std::array<std::int64_t, kFieldsMax> written{};  // by slot, the lag of its last writer
-  std::array<std::int64_t, kFieldsMax> read{};     // by slot, the lag from which its values are no longer needed
-  std::int64_t lag = 0;
+  Lags lags(axis);
   for (Operation& operation : visit.operations) {
-    for (std::size_t slot = 0; slot < kFieldsMax; ++slot) {
-      const int number = static_cast<int>(slot);
-      if (operation.neighbours.contains(number)) lag = std::max(lag, written[slot] + operation.reach.high[axis]);
-      if (operation.writes.contains(number)) lag = std::max(lag, read[slot]);
-    }
-    operation.lag = lag;
-    const std::int64_t below = lag + operation.reach.low[axis];
-    for (std::size_t slot = 0; slot < kFieldsMax; ++slot) {
-      const int number = static_cast<int>(slot);
-      if (operation.neighbours.contains(number)) read[slot] = std::max(read[slot], below);
-      if (operation.reads.contains(number)) read[slot] = std::max(read[slot], lag);
-      if (operation.writes.contains(number)) written[slot] = lag;
-    }
-    visit.kept_rows = std::max(visit.kept_rows, below);
+    operation.lag = lags.next(operation.reads, operation.neighbours, operation.writes, operation.reach);
+    visit.end_lag = operation.lag;
+    visit.kept_rows = std::max(visit.kept_rows, operation.lag + operation.reach.low[axis]);
   }
-  visit.end_lag = lag;
 }
 
 /// Finds which earlier values the visit needs, and what it changes.

@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
+#include "headrace/device/kernel.hpp"
 #include "headrace/grid/detail/cell.hpp"
 #include "headrace/grid/detail/region.hpp"
 #include "headrace/grid/detail/vector_cell.hpp"
@@ -36,6 +37,7 @@ struct PhaseKernel {
   using Value = typename Stencil::Value;
   using CellRow = Row<Value, Stencil::kFields>;
   static constexpr const char* kName = Stencil::kName;
+  static constexpr bool kFlushToZero = headrace::detail::flushes_to_zero<Stencil>();
   static constexpr int kThreadsMax = 256;
 
   template <class Group>

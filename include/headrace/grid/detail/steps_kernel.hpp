@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "headrace/device/group.hpp"
+#include "headrace/device/kernel.hpp"
 #include "headrace/grid/detail/box_copy.hpp"
 #include "headrace/grid/detail/phase.hpp"
 #include "headrace/grid/detail/phase_kernel.hpp"
@@ -36,6 +37,7 @@ class ItemGroup : public Group {
 template <class Stencil>
 struct StepsKernel {
   static constexpr const char* kName = Stencil::kName;
+  static constexpr bool kFlushToZero = headrace::detail::flushes_to_zero<Stencil>();
   static constexpr int kThreadsMax = 256;
 
   template <class Group>

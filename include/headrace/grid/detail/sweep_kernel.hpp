@@ -4,6 +4,7 @@
 #include <cstdint>
 
 #include "headrace/device/group.hpp"
+#include "headrace/device/kernel.hpp"
 #include "headrace/grid/detail/sweep.hpp"
 #include "headrace/grid/detail/sweep_chain.hpp"
 #include "headrace/grid/detail/sweep_region.hpp"
@@ -22,6 +23,7 @@ namespace headrace::grid {
 template <class Stencil, int Steps, bool Watched = false>
 struct SweepKernel {
   static constexpr const char* kName = Stencil::kName;
+  static constexpr bool kFlushToZero = headrace::detail::flushes_to_zero<Stencil>();
   static constexpr int kThreadsMax = kSweepThreads;
   using Value = typename Stencil::Value;
   using Plan = Sweep<Stencil, Steps>;

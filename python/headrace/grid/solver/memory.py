@@ -17,7 +17,6 @@ from headrace.tables import figure
 from headrace.units import GIB
 
 _PLANE = 2
-_LEAST_ON_CPU = 4  # steps per pass below which CPU devices have no passes
 _AROUND = 7  # cells on whose materials the components of E in a cell depend
 _COMBINATION = {"single": 32 + 16, "double": 48 + 32}  # bytes, for E and H
 _RUNS = 2 * 4 / 8  # bytes per cell if rows have long runs of one combination, for E and H
@@ -50,10 +49,11 @@ def _arrays_of_poles(scene: Scene) -> int:
 
 
 def spare_of(scene: Scene, layout: Layout) -> int:
-    """Arrays that passes over memory write to: a second set of components."""
+    """Arrays that passes over memory write to: a second set of components. CPU devices do without such passes."""
     kinds = {Device.parse(name).kind.name for name in layout.devices}
-    least = _LEAST_ON_CPU if "cpu" in kinds else 2 if scene.cpml else 1
+    least = 2 if scene.cpml else 1
     passes = scene.dimensions == _PLANE and layout.mode == "streams" and layout.redundant >= least
+    passes = passes and "cpu" not in kinds
     passes = passes and not is_dispersive(scene) and not scene.periodic
     return len(scene.fields) if passes else 0
 

@@ -33,6 +33,10 @@ class Solver(Protocol):
     def steps_done(self) -> int: ...  # noqa: D102
     @property
     def moved_bytes(self) -> int: ...  # noqa: D102
+    @property
+    def redundant(self) -> int: ...  # noqa: D102
+    @property
+    def parts(self) -> list[tuple[str, str]]: ...  # noqa: D102
     def set_materials(  # noqa: D102
         self,
         permittivity: Any,  # noqa: ANN401

@@ -16,12 +16,13 @@ _RUNS = 5
 def cells_per_second(scene: Scene, layout: Layout, solver: Solver) -> float:
     """Cells per second that device memory allows: rate of simultaneous copies, over the bytes of a step per cell.
 
-    Every process calls it. Copies are as large as the data of a device's step: small grids have the roof of a cache.
+    Every process calls it. Copies are as large as the data of a part: small grids have the roof of a cache.
     """
-    devices = [Device.parse(name) for name in layout.devices]
+    devices = [Device.parse(name) for name, _ in solver.parts]  # a CPU device has a part for each core
+    parts = len(devices) * (layout.ranks.count if layout.ranks else 1)
     most = _MOST if devices[0].kind.name == "cuda" else _MOST_ON_CPU
-    free = min(device.memory().free_bytes for device in devices) // _FREE_SHARE
-    each = max(_LEAST, min(solver.moved_bytes // layout.count // 4, most, free))
+    free = min(device.memory().free_bytes for device in devices) // _FREE_SHARE // len(devices)
+    each = max(_LEAST, min(solver.moved_bytes * solver.redundant // parts // 4, most, free))
     layout.agree([0])  # all start together, as in a run
     own = median(measure.memory_copies(devices, each, _RUNS))
     rates = map(float, layout.ranks.gather(repr(own))) if layout.ranks else [own]

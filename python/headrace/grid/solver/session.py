@@ -81,6 +81,7 @@ class Done:
     interrupted: bool = False
     speed: Speed = field(default_factory=Speed)
     roof: float | None = None  # cells per second that memory allows
+    redundant: int = 1  # steps between two exchanges
     slabs: Slabs | None = None  # for a domain larger than its device's memory
     disturbed: str = ""  # why the machine was not quiet during the run
     traces: Traces | None = None
@@ -123,6 +124,7 @@ def run_one(
             agree=layout.agree,
         )
         watch.stop()
+        done.redundant = model.solver.redundant
         done.slabs = getattr(model.solver, "slabs", None)
         if outputs.roof and not done.slabs and done.speed.cells and model.solver.steps_done == moved.steps:
             # Measured twice: every disturbance lowers a roof, and two that differ cannot be trusted.
@@ -172,6 +174,7 @@ def run_scan(
             )
             done.speed.cells += speed.cells
             done.speed.seconds += speed.seconds
+            done.redundant = model.solver.redundant
             done.slabs = getattr(model.solver, "slabs", None)
             if model.solver.steps_done < moved.steps:
                 done.interrupted = True

@@ -44,20 +44,20 @@ def record(scene: Scene, layout: Layout, cycles: int) -> "list[WorkSpan]":
     Raises:
         UsageError: when the run ends before that.
     """
-    steps = (_WARM_UP_CYCLES + cycles) * layout.redundant
-    if steps > scene.steps:
-        raise UsageError(
-            f"{scene.path}: {cycles} cycles after {_WARM_UP_CYCLES} of warm-up need {steps} steps, but it "
-            f"has {scene.steps}"
-        )
     memory.check(scene, layout)
     from headrace.grid.fdtd import Fdtd  # noqa: PLC0415 - loads the extension
 
     solver = build(scene, layout).solver
     assert isinstance(solver, Fdtd)
-    solver.step(_WARM_UP_CYCLES * layout.redundant)
+    steps = (_WARM_UP_CYCLES + cycles) * solver.redundant
+    if steps > scene.steps:
+        raise UsageError(
+            f"{scene.path}: {cycles} cycles after {_WARM_UP_CYCLES} of warm-up need {steps} steps, but it "
+            f"has {scene.steps}"
+        )
+    solver.step(_WARM_UP_CYCLES * solver.redundant)
     solver.record_timeline(cycles)
-    solver.step(cycles * layout.redundant)
+    solver.step(cycles * solver.redundant)
     return solver.timeline()
 
 
@@ -75,8 +75,12 @@ def hidden(spans: "Iterable[WorkSpan]") -> tuple[float, float]:
 
 
 def draw(path: Path, title: str, spans: "Sequence[WorkSpan]", devices: Sequence[str]) -> None:
-    """Writes the timeline: for each part a row of computing, and one of borders and exchanges."""
+    """Writes the timeline: for each part a row of computing, and one of borders and exchanges.
+
+    A CPU device that stands alone may have several parts.
+    """
     parts = sorted({span.part for span in spans})
+    devices = devices if len(devices) > 1 else [devices[0]] * len(parts)
     rows = [f"{device}, part {part}: {row}" for part, device in zip(parts, devices, strict=True) for row in _ROWS]
     bars = [
         timeline.Bar(2 * parts.index(span.part) + (span.work not in _COMPUTING), span.work, span.begin, span.end)
