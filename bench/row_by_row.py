@@ -68,6 +68,7 @@ def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Itera
     began = time.monotonic()
     rows: list[Json] = []
     interrupted = False
+    commit = results.commit()  # before a row is saved, which changes a file that the repository may track
     try:
         device = Device.parse(given.device)
         topic = results.topic_of(given.save, device) if given.save else topic
@@ -75,14 +76,14 @@ def run(topic: str, given: argparse.Namespace, measure: Callable[[Device], Itera
             for row in measure(device):
                 rows.append(row)
                 if given.save:  # saved now, so that a later failure does not lose a long run
-                    results.save(given.save, results.document(topic, device, rows))
+                    results.save(given.save, results.document(topic, device, rows) | {"commit": commit})
         except KeyboardInterrupt:
             interrupted = True
             say("interrupted: the rows measured so far are kept")
         if not rows and not interrupted:
             say(f"{program}: no figure could be measured")
             return 1
-        content = results.document(topic, device, rows, seconds=round(time.monotonic() - began, 1))
+        content = results.document(topic, device, rows, seconds=round(time.monotonic() - began, 1)) | {"commit": commit}
         if given.save and rows:
             results.save(given.save, content)
     except (Error, ValueError) as error:
