@@ -285,10 +285,14 @@ TEST_P(FdtdTest, PiecesOfMaterialsAreThoseOfPlainLoops) {
 TEST_P(FdtdTest, LargeDomainsAreThoseOfPlainLoops) {
   Scene plane = kPlane;
   plane.extent = {3000, 23, 1};
+  plane.material = pieces_at;
+  plane.steps = 15;
   Scene components = plane;
   components.component = component_at;
   Scene te = kPlaneTe;
   te.extent = plane.extent;
+  te.material = pieces_at;
+  te.steps = plane.steps;
   for (const Scene& scene : {plane, components, te}) {
     expect_right<float>(scene, {{1, 1, 1}}, device());
     expect_right<double>(scene, {{1, 1, 1}, 7}, device());
@@ -296,6 +300,8 @@ TEST_P(FdtdTest, LargeDomainsAreThoseOfPlainLoops) {
   }
   Scene space = kSpace;
   space.extent = {70, 60, 13};
+  space.material = pieces_at;
+  space.steps = 8;
   expect_right<float>(space, {{1, 1, 1}}, device());
   expect_right<double>(space, {{1, 1, 1}, 4}, device());
   expect_right<float>(space, {{1, 1, 2}, 2}, device());

@@ -20,9 +20,6 @@ template <class T, int Dimensions>
 struct Heat {
   static constexpr const char* kName = "heat";  ///< For messages.
   using Value = T;                              ///< The type of values in fields.
-  /// In float, subnormal values count as 0: the fringe of what spreads is full of them, and a CPU takes many times as
-  /// long for each.
-  static constexpr bool kFlushToZero = sizeof(T) == sizeof(float);
   /// The fields.
   enum Fields : int {
     now,   ///< The temperature.
