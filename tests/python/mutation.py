@@ -1,7 +1,8 @@
 """Makes almost valid inputs from valid ones, for tests of code that reads hostile input.
 
 Each test tries a fixed number of inputs, the same in every run. HEADRACE_FUZZ_SECONDS in the environment makes it
-continue with others for that time; scripts/fuzz.sh sets it.
+continue with others for that time; scripts/fuzz.sh sets it. HEADRACE_FUZZ_FIRST is the number of the first case, so that
+a long run does not repeat those of the one before.
 """
 
 import os
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 SECONDS = float(os.environ.get("HEADRACE_FUZZ_SECONDS", "0"))
+FIRST = int(os.environ.get("HEADRACE_FUZZ_FIRST", "0"))
 
 _NUMBERS = (
     *("0", "-1", "1", "+3", "1e400", "-1e400", "1e-400", "nan", "inf", "-inf", "NaN", "Infinity", "1_0", "0x10", ".5"),
@@ -30,8 +32,8 @@ def cases(rounds: int, seed: int = 1) -> Iterator[tuple[int, random.Random]]:
     A failing test prints the number; `case(number, seed)` repeats it.
     """
     until = time.monotonic() + SECONDS
-    number = 0
-    while number < rounds or time.monotonic() < until:
+    number = FIRST
+    while number < FIRST + rounds or time.monotonic() < until:
         yield number, case(number, seed)
         number += 1
 
