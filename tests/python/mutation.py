@@ -1,8 +1,8 @@
 """Makes almost valid inputs from valid ones, for tests of code that reads hostile input.
 
 Each test tries a fixed number of inputs, the same in every run. HEADRACE_FUZZ_SECONDS in the environment makes it
-continue with others for that time; scripts/fuzz.sh sets it. HEADRACE_FUZZ_FIRST is the number of the first case, so that
-a long run does not repeat those of the one before.
+continue with others for that time; scripts/fuzz.sh sets it. HEADRACE_FUZZ_FIRST is the number of the first case, so
+that a long run does not repeat those of the one before.
 """
 
 import os

@@ -82,9 +82,10 @@ class Fdtd:
         or "always" to have them on a CPU device as well, whose steps otherwise follow each other through its cache. A
         pass does at most `redundant` and at most `pass_steps` steps (1 to 4). `device_memory` (bytes, or text such as
         "8GiB") limits the device memory of the fields; default: what is free. A domain of one part that needs more
-        stays in host memory, and the device visits it slab by slab (`slabs`), with `visit_steps` steps per visit. `ranks` (headrace.grid.ranks.joined())
-        shares the domain with other processes: `devices` are then those of this process, all processes call the same
-        methods in the same order, and only rank 0 gets complete results from field() and state(). `polarisation` is
+        stays in host memory, and the device visits it slab by slab (`slabs`), with `visit_steps` steps per visit.
+        `ranks` (headrace.grid.ranks.joined()) shares the domain with other processes: `devices` are then those of this
+        process, all processes call the same methods in the same order, and only rank 0 gets complete results from
+        field() and state(). `polarisation` is
         "tm" (electric field across the plane) or "te" (magnetic field across it), and for two dimensions.
         `magnetic_walls` are the axes ("x" and so on) whose low wall is a magnetic conductor, beyond which the scene
         continues as its mirror image: such a wall has no layer, E along it is not 0, and all values are those of the
