@@ -42,10 +42,12 @@ class Settings:
     pass_steps: int = 4
     precision: str = "single"
 
-    def _options(self) -> dict[str, Any]:
+    def _options(self, shape: Shape) -> dict[str, Any]:
+        # A single device has one part: several are compared with it, each of which is one core of a CPU.
+        alone = len(self.devices) == 1 and self.cut == "best"
         return {
             "devices": list(self.devices),
-            "cut": self.cut,
+            "cut": (1,) * len(shape) if alone else self.cut,
             "redundant": self.redundant,
             "push": self.push,
             "passes": self.passes,
@@ -55,11 +57,11 @@ class Settings:
 
     def fdtd(self, shape: Shape, layers: int) -> Fdtd:
         """A domain of vacuum with absorbing layers of this many cells."""
-        return Fdtd(shape, _SPACING, cpml=layers, **self._options())
+        return Fdtd(shape, _SPACING, cpml=layers, **self._options(shape))
 
     def jacobi(self, shape: Shape) -> Jacobi:
         """A domain of zeros."""
-        return Jacobi(shape, **self._options())
+        return Jacobi(shape, **self._options(shape))
 
 
 @functools.lru_cache(maxsize=1)
