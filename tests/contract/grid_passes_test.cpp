@@ -63,6 +63,9 @@ void expect_as_phases(const Decomposition& cut, const grid::StencilProgram& prog
                                redundant, to_string(push)));
       const Options options{.redundant = redundant, .push = push, .passes = Passes::always};
       EXPECT_EQ(fields_after<T>(cut, program, options, between), right);
+      Options phases = options;  // in waves of several steps on CPU devices
+      phases.passes = Passes::never;
+      EXPECT_EQ(fields_after<T>(cut, program, phases, between), right);
       Options short_ones = options;
       short_ones.pass_steps = push == Push::automatic ? 1 : 3;
       if (redundant > short_ones.pass_steps) {
